@@ -1,0 +1,102 @@
+//! Reads at an offset that fill several buffers at once: those that never wait for a disk, and those that may.
+
+use rustix::{
+    fs::Advice,
+    io::{Errno, ReadWriteFlags},
+};
+use std::{
+    fs::File,
+    io::{self, IoSliceMut},
+    num::NonZeroU64,
+};
+
+/// What a read that must not wait found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResidentRead {
+    /// So many bytes; less than asked for at the end of the file, or where the page cache has a gap.
+    Bytes(usize),
+    /// The first page is not in memory: read it where waiting is allowed.
+    WouldWait,
+    /// This kernel or file system can't tell (`EOPNOTSUPP`): treat every read as one that may wait.
+    Unsupported,
+}
+
+/// Reads from `offset` into `buffers` what the page cache holds (`preadv2` with `RWF_NOWAIT`, Linux 4.14).
+///
+/// # Errors
+/// The kernel's.
+pub fn read_resident(file: &File, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<ResidentRead> {
+    loop {
+        return match rustix::io::preadv2(file, buffers, offset, ReadWriteFlags::NOWAIT) {
+            Ok(bytes) => Ok(ResidentRead::Bytes(bytes)),
+            Err(Errno::AGAIN) => Ok(ResidentRead::WouldWait),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(ResidentRead::Unsupported),
+            Err(Errno::INTR) => continue,
+            Err(error) => Err(error.into()),
+        };
+    }
+}
+
+/// Reads from `offset` into `buffers`, waiting for the disk if it must. Returns the bytes read: 0 at the end.
+///
+/// # Errors
+/// The kernel's.
+pub fn read_waiting(file: &File, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+    loop {
+        return match rustix::io::preadv(file, buffers, offset) {
+            Err(Errno::INTR) => continue,
+            other => Ok(other?),
+        };
+    }
+}
+
+/// Brings `length_bytes` from `offset` into the page cache and returns when they are there: for a thread that may wait.
+/// `fadvise` starts the disk on all of it at once; the reads then follow it.
+///
+/// # Errors
+/// The kernel's.
+pub fn read_ahead(file: &File, offset: u64, length_bytes: u64) -> io::Result<()> {
+    // Advice only: where it isn't understood, the reads below do the work alone.
+    let _ = rustix::fs::fadvise(file, offset, NonZeroU64::new(length_bytes), Advice::WillNeed);
+    let mut scratch = vec![0; 64 * 1024];
+    let mut position = offset;
+    let end = offset.saturating_add(length_bytes);
+    while position < end {
+        let wanted = scratch.len().min(usize::try_from(end - position).unwrap_or(usize::MAX));
+        let read = read_waiting(file, &mut [IoSliceMut::new(&mut scratch[..wanted])], position)?;
+        if read == 0 {
+            break;
+        }
+        position += read as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn buffers_are_filled_in_order_and_short_at_the_end() {
+        let path = std::env::temp_dir().join(format!("linerate-file-{}", std::process::id()));
+        let content: Vec<u8> = (0..10_001u32).map(|number| (number % 253) as u8).collect();
+        File::create(&path).and_then(|mut file| file.write_all(&content)).expect("a temporary file");
+        let file = File::open(&path).expect("it opens");
+        std::fs::remove_file(&path).expect("its name can go");
+        read_ahead(&file, 3, 1 << 20).expect("read ahead past the end is fine");
+        let (mut first, mut second) = (vec![0; 4097], vec![0; 8000]);
+        let mut buffers = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
+        let read = match read_resident(&file, &mut buffers, 7).expect("readable") {
+            ResidentRead::Bytes(bytes) => bytes,
+            // Some file systems of containers can't tell; the waiting read must agree.
+            ResidentRead::WouldWait | ResidentRead::Unsupported => {
+                read_waiting(&file, &mut buffers, 7).expect("readable")
+            }
+        };
+        assert_eq!(read, content.len() - 7);
+        assert_eq!(first, &content[7..7 + 4097]);
+        assert_eq!(&second[..read - 4097], &content[7 + 4097..]);
+        assert_eq!(read_waiting(&file, &mut [IoSliceMut::new(&mut first)], 10_001).expect("readable"), 0);
+    }
+}

@@ -1,0 +1,20 @@
+//! The edge to the operating system: the one crate of linerate that may write `unsafe`, and the place where Linux,
+//! FreeBSD and others differ.
+//!
+//! | module | its one job |
+//! |---|---|
+//! | [`memory`] | memory that is wiped before it is given back |
+//! | [`mapping`] | files mapped into memory, safe against being truncated |
+//! | [`file`](mod@file) | reads that never wait for a disk, unless they may |
+//! | [`socket`] | listeners, send and receive as the engines need them |
+//! | [`inherited`] | sockets handed over by systemd |
+//! | [`processor`] | which CPUs there are, which node they belong to, pinning a thread |
+//! | [`limits`] | the limit of open files |
+
+pub mod file;
+pub mod inherited;
+pub mod limits;
+pub mod mapping;
+pub mod memory;
+pub mod processor;
+pub mod socket;

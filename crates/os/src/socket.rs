@@ -1,0 +1,140 @@
+//! Sockets as the engines need them: listeners shared by port, sends that never raise SIGPIPE, `sendfile`.
+
+use rustix::{
+    io::Errno,
+    net::{RecvFlags, SendFlags},
+};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use std::{
+    fs::File,
+    io,
+    net::{SocketAddr, TcpListener},
+    os::fd::AsFd,
+};
+
+/// Connections that the kernel may hold until they are accepted; it clamps this to `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// Binds and listens. With `shared`, several sockets (one per worker) may listen on the same port (`SO_REUSEPORT`).
+///
+/// # Errors
+/// The kernel's: in use, not permitted, no such address.
+pub fn listen(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
+    let socket =
+        Socket::new(Domain::for_address(address), Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if shared {
+        socket.set_reuse_port(true)?;
+    }
+    if address.is_ipv6() {
+        // Each family has its own listener, so that [::] and 0.0.0.0 can be configured side by side.
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Sets what every connection has: no delay of small segments, and `not_sent_low_water_bytes`, below which a socket
+/// counts as writable (`TCP_NOTSENT_LOWAT`: bytes wait in the file, where they cost no memory, not in the kernel).
+///
+/// # Errors
+/// The kernel's, for a socket that is already gone.
+pub fn prepare_connection(socket: &impl AsFd, not_sent_low_water_bytes: Option<u32>) -> io::Result<()> {
+    let socket = SockRef::from(socket);
+    socket.set_tcp_nodelay(true)?;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if let Some(bytes) = not_sent_low_water_bytes {
+        socket.set_tcp_notsent_lowat(bytes)?;
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = not_sent_low_water_bytes;
+    Ok(())
+}
+
+/// Whether more bytes follow at once, so that the kernel may hold a part-filled segment back (`MSG_MORE`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// More bytes follow at once.
+    More,
+    /// These are the last for now.
+    Nothing,
+}
+
+/// Sends what the socket takes without waiting. Never raises SIGPIPE.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] on a full socket; else the connection is gone.
+pub fn send(socket: &impl AsFd, bytes: &[u8], follows: Follows) -> io::Result<usize> {
+    let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if follows == Follows::More {
+        flags |= SendFlags::MORE;
+    }
+    let _ = &mut flags;
+    loop {
+        match rustix::net::send(socket, bytes, flags) {
+            Err(Errno::INTR) => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Receives what there is without waiting: 0 once the peer has closed its side.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] when there is nothing; else the connection is gone.
+pub fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match rustix::net::recv(socket, &mut *buffer, RecvFlags::DONTWAIT) {
+            Err(Errno::INTR) => {}
+            other => return Ok(other?.0),
+        }
+    }
+}
+
+/// Receives what there is into the spare room of `buffer`, at most `limit_bytes`, and appends it: the memory need not
+/// be zeroed first. 0 once the peer has closed its side.
+///
+/// # Errors
+/// As [`receive`].
+pub fn receive_append(socket: &impl AsFd, buffer: &mut Vec<u8>, limit_bytes: usize) -> io::Result<usize> {
+    buffer.reserve(limit_bytes);
+    let start = buffer.len();
+    loop {
+        let spare = &mut buffer.spare_capacity_mut()[..limit_bytes];
+        match rustix::net::recv(socket, spare, RecvFlags::DONTWAIT) {
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(((filled, _), _)) => {
+                let received = filled.len();
+                // SAFETY: the kernel has written `received` bytes from `start` on, within the capacity.
+                unsafe { buffer.set_len(start + received) };
+                return Ok(received);
+            }
+        }
+    }
+}
+
+/// Sends up to `length_bytes` of `file` from `offset` on, from the page cache into the socket.
+/// Returns the bytes sent; fewer than the socket has room for means that the file ends there.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] on a full socket; else the connection is gone or the file unreadable.
+pub fn send_file(socket: &impl AsFd, file: &File, offset: u64, length_bytes: usize) -> io::Result<usize> {
+    let mut position = offset;
+    loop {
+        match rustix::fs::sendfile(socket, file, Some(&mut position), length_bytes) {
+            Err(Errno::INTR) => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Tells the peer that nothing more will be sent, and lets it read what is under way (`shutdown(SHUT_WR)`).
+///
+/// # Errors
+/// The kernel's, for a connection that is already gone.
+pub fn finish_sending(socket: &impl AsFd) -> io::Result<()> {
+    Ok(rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?)
+}

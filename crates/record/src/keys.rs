@@ -1,0 +1,141 @@
+//! The key of one direction of one connection.
+
+use crate::RecordError;
+use std::fmt;
+use zeroize::Zeroize;
+
+/// The protocol version, as far as records differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Version {
+    /// RFC 5246
+    Tls12,
+    /// RFC 8446
+    Tls13,
+}
+
+impl Version {
+    /// As logs and metrics write it: `TLSv1.2`, `TLSv1.3`.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Tls12 => "TLSv1.2",
+            Self::Tls13 => "TLSv1.3",
+        }
+    }
+}
+
+/// The ciphers that protect records: all authenticate with a 16-byte tag and take a 12-byte nonce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Aead {
+    /// AES-128-GCM
+    Aes128Gcm,
+    /// AES-256-GCM
+    Aes256Gcm,
+    /// ChaCha20-Poly1305
+    ChaCha20Poly1305,
+}
+
+impl Aead {
+    /// Length of its key in bytes.
+    #[must_use]
+    pub fn key_bytes(self) -> usize {
+        match self {
+            Self::Aes128Gcm => 16,
+            Self::Aes256Gcm | Self::ChaCha20Poly1305 => 32,
+        }
+    }
+
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Aes128Gcm, Self::Aes256Gcm, Self::ChaCha20Poly1305];
+}
+
+/// The longest key of any [`Aead`], in bytes.
+const MAX_KEY_BYTES: usize = 32;
+
+/// Key and initialisation vector of one direction, fresh from the key schedule. Wiped when dropped, never shown.
+///
+/// For TLS 1.2 with AES-GCM the vector's first 4 bytes are the implicit salt and its last 8 the mask that each
+/// explicit nonce is made with (`mask ^ sequence number`), as rustls extracts it (RFC 5288 3 leaves the choice of the
+/// explicit part to the sender).
+pub struct TrafficKey {
+    version: Version,
+    aead: Aead,
+    key: [u8; MAX_KEY_BYTES],
+    iv: [u8; 12],
+}
+
+impl TrafficKey {
+    /// A key for `version` and `aead`.
+    ///
+    /// # Errors
+    /// [`RecordError::Misuse`] if `key` is not [`Aead::key_bytes`] long.
+    pub fn new(version: Version, aead: Aead, key: &[u8], iv: [u8; 12]) -> Result<Self, RecordError> {
+        if key.len() != aead.key_bytes() {
+            return Err(RecordError::Misuse("the key's length does not fit the cipher"));
+        }
+        let mut stored = [0; MAX_KEY_BYTES];
+        stored[..key.len()].copy_from_slice(key);
+        Ok(Self { version, aead, key: stored, iv })
+    }
+
+    /// The version whose records it protects.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The cipher it is for.
+    #[must_use]
+    pub fn aead(&self) -> Aead {
+        self.aead
+    }
+
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key[..self.aead.key_bytes()]
+    }
+
+    pub(crate) fn iv(&self) -> &[u8; 12] {
+        &self.iv
+    }
+}
+
+impl Drop for TrafficKey {
+    fn drop(&mut self) {
+        self.key.zeroize();
+        self.iv.zeroize();
+    }
+}
+
+impl fmt::Debug for TrafficKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("TrafficKey")
+            .field("version", &self.version)
+            .field("aead", &self.aead)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_the_wrong_length_is_refused() {
+        for aead in Aead::ALL {
+            for length in [0, 15, 16, 17, 31, 32, 33] {
+                let made = TrafficKey::new(Version::Tls13, aead, &vec![7; length], [0; 12]);
+                assert_eq!(made.is_ok(), length == aead.key_bytes(), "{aead:?} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let key = TrafficKey::new(Version::Tls13, Aead::Aes128Gcm, &[0xAB; 16], [0xCD; 12]).unwrap();
+        let shown = format!("{key:?}").to_lowercase();
+        for secret in ["171", "205", "ab, ", "cd, ", "0xab", "0xcd"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+    }
+}

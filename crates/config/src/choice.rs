@@ -1,0 +1,158 @@
+//! Values that are one word out of a few.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Error;
+
+/// The candidate that `word` is most likely a mistyping of, if one is near enough to be worth naming.
+pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_ascii_lowercase();
+    let allowed_distance = (word.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&word, &candidate.to_ascii_lowercase()), candidate))
+        .filter(|(distance, _)| *distance <= allowed_distance)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// The value that `word` names in `names`, in any case; otherwise an error that names the nearest and all.
+pub(crate) fn choose<T: Copy>(what: &str, word: &str, names: &[(&'static str, T)]) -> Result<T, Error> {
+    if let Some((_, value)) = names.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)) {
+        return Ok(*value);
+    }
+    // An over-long word is no typing error, and the distance costs its length times the name's.
+    let guess = (word.len() <= 64).then(|| nearest(word, names.iter().map(|(name, _)| *name))).flatten();
+    let hint = guess.map(|name| format!("; did you mean \"{name}\"?")).unwrap_or_default();
+    let allowed = names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    Err(Error::value(format!("unknown {what} \"{}\"{hint} (allowed: {allowed})", shortened(word))))
+}
+
+/// `text` as it may be quoted in a message: control characters escaped, long ones cut.
+pub(crate) fn shortened(text: &str) -> String {
+    const LIMIT_CHARACTERS: usize = 64;
+    let mut characters = text.chars();
+    let mut quoted = String::new();
+    for character in characters.by_ref().take(LIMIT_CHARACTERS) {
+        if character.is_control() {
+            quoted.extend(character.escape_debug());
+        } else {
+            quoted.push(character);
+        }
+    }
+    if characters.next().is_some() {
+        quoted.push_str("...");
+    }
+    quoted
+}
+
+/// Gives an enum its words, both ways.
+macro_rules! words {
+    ($type:ty, $what:literal, [$($name:literal => $variant:ident),+ $(,)?]) => {
+        impl $type {
+            /// The words that name the values.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// The word that names this value.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(<$type>::$variant => $name),+ }
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = Error;
+
+            fn from_str(word: &str) -> Result<Self, Error> {
+                choose($what, word, &[$(($name, <$type>::$variant)),+])
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(self.name())
+            }
+        }
+    };
+}
+
+/// Which engine encrypts the bulk of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// The server decides.
+    #[default]
+    Auto,
+    /// The batched record engine in user space, always.
+    User,
+}
+words!(EngineChoice, "engine", ["auto" => Auto, "user" => User]);
+
+/// How an access log line is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// The combined log format, with what TLS adds at the end.
+    #[default]
+    Combined,
+    /// One JSON object a line.
+    Json,
+}
+words!(LogFormat, "log format", ["combined" => Combined, "json" => Json]);
+
+/// What happens with a symbolic link met on the way to a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Symlinks {
+    /// It is followed while it stays beneath the site's root.
+    #[default]
+    Within,
+    /// It is never followed.
+    Refused,
+    /// It is followed wherever it leads.
+    Anywhere,
+}
+words!(Symlinks, "symlink rule", ["within" => Within, "refused" => Refused, "anywhere" => Anywhere]);
+
+/// A version of TLS that is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TlsVersion {
+    /// TLS 1.2, RFC 5246.
+    #[default]
+    Version12,
+    /// TLS 1.3, RFC 8446.
+    Version13,
+}
+words!(TlsVersion, "TLS version", ["1.2" => Version12, "1.3" => Version13]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_in_any_case_and_written_back() {
+        for name in Symlinks::NAMES {
+            assert_eq!(name.parse::<Symlinks>().unwrap().name(), *name);
+        }
+        assert_eq!("JSON".parse::<LogFormat>().unwrap(), LogFormat::Json);
+    }
+
+    #[test]
+    fn a_wrong_word_names_the_nearest_and_all() {
+        let message = "usr".parse::<EngineChoice>().unwrap_err().to_string();
+        assert_eq!(message, "unknown engine \"usr\"; did you mean \"user\"? (allowed: auto, user)");
+        let message = "1.1".parse::<TlsVersion>().unwrap_err().to_string();
+        assert!(message.ends_with("(allowed: 1.2, 1.3)"), "{message}");
+    }
+
+    #[test]
+    fn quoted_words_are_cut_and_escaped() {
+        assert_eq!(shortened("a\u{1b}[1m\n"), "a\\u{1b}[1m\\n");
+        assert_eq!(shortened(&"x".repeat(65)), format!("{}...", "x".repeat(64)));
+        assert_eq!(shortened("größe \"x\""), "größe \"x\"");
+    }
+
+    #[test]
+    fn nothing_near_is_not_suggested() {
+        assert_eq!(nearest("zebra", ["listen", "root"]), None);
+        assert_eq!(nearest("lisen", ["listen", "root"]), Some("listen"));
+    }
+}

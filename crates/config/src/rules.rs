@@ -1,0 +1,232 @@
+//! From what was said to [`Settings`]: the defaults that depend on each other, and the rules between values.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use crate::settings::{AccessLog, Limits, Settings, Timeouts, Tls, UserEngine};
+use crate::site::{CertificateFiles, Site, SitePolicy};
+use crate::{
+    CpuList, EngineChoice, Fault, ListenAddress, Listener, ListenerKind, LogFormat, LogTarget, Origin,
+};
+
+/// The port that is listened on when nothing says so.
+const DEFAULT_PORT: u16 = 8443;
+
+/// A value and where it was said.
+#[derive(Clone, Debug)]
+pub(crate) struct Said<T> {
+    pub(crate) value: T,
+    pub(crate) origin: Origin,
+}
+
+/// A site of which some things may not have been said yet.
+#[derive(Clone, Debug)]
+pub(crate) struct SiteDraft {
+    pub(crate) origin: Origin,
+    pub(crate) names: Vec<Said<String>>,
+    pub(crate) root: Option<Said<PathBuf>>,
+    pub(crate) certificates: Vec<CertificateFiles>,
+    pub(crate) policy: SitePolicy,
+}
+
+impl SiteDraft {
+    pub(crate) fn new(origin: Origin, policy: SitePolicy, certificates: Vec<CertificateFiles>) -> Self {
+        SiteDraft { origin, names: Vec::new(), root: None, certificates, policy }
+    }
+}
+
+/// What was said by file and flags.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    /// Where to point when something is missing altogether.
+    pub(crate) origin: Origin,
+    pub(crate) listeners: Option<Vec<Listener>>,
+    pub(crate) admin: Option<Said<SocketAddr>>,
+    pub(crate) workers: Option<Said<NonZeroUsize>>,
+    pub(crate) cpus: Option<Said<CpuList>>,
+    pub(crate) engine: EngineChoice,
+    pub(crate) tls: Tls,
+    pub(crate) cipher_suites_origin: Option<Origin>,
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) access_log: Option<Said<LogTarget>>,
+    pub(crate) log_format: LogFormat,
+    pub(crate) user_engine: UserEngine,
+    pub(crate) default_policy: SitePolicy,
+    pub(crate) default_certificates: Vec<CertificateFiles>,
+    pub(crate) sites: Vec<SiteDraft>,
+}
+
+impl Draft {
+    /// Nothing said yet.
+    pub(crate) fn new(origin: Origin) -> Self {
+        Draft {
+            origin,
+            listeners: None,
+            admin: None,
+            workers: None,
+            cpus: None,
+            engine: EngineChoice::default(),
+            tls: Tls::default(),
+            cipher_suites_origin: None,
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+            access_log: None,
+            log_format: LogFormat::default(),
+            user_engine: UserEngine::default(),
+            default_policy: SitePolicy::default(),
+            default_certificates: Vec::new(),
+            sites: Vec::new(),
+        }
+    }
+
+    /// The settings, if nothing that was said contradicts anything else.
+    pub(crate) fn finished(mut self) -> Result<Settings, Vec<Fault>> {
+        let listeners = self.listeners.take().unwrap_or_else(|| self.default_listeners());
+        let mut faults = Vec::new();
+        self.check_listeners(&listeners, &mut faults);
+        self.check_workers(&mut faults);
+        self.check_cipher_suites(&mut faults);
+        self.check_names(&mut faults);
+        self.check_certificates(&listeners, &mut faults);
+        let sites = self.finished_sites(&mut faults);
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        Ok(Settings {
+            listeners,
+            admin: self.admin.map(|admin| admin.value),
+            workers: self.workers.map(|workers| workers.value),
+            cpus: self.cpus.map(|cpus| cpus.value),
+            engine: self.engine,
+            tls: self.tls,
+            sites,
+            limits: self.limits,
+            timeouts: self.timeouts,
+            access_log: self.access_log.map(|log| AccessLog {
+                target: log.value,
+                format: self.log_format,
+                origin: log.origin,
+            }),
+            user_engine: self.user_engine,
+        })
+    }
+
+    /// A development certificate is good for this machine only; a real one is meant to be seen from elsewhere.
+    fn default_listeners(&self) -> Vec<Listener> {
+        let address = if self.sites.iter().any(|site| !site.certificates.is_empty()) {
+            ListenAddress::any(DEFAULT_PORT)
+        } else {
+            ListenAddress::localhost(DEFAULT_PORT)
+        };
+        address.listeners(&Origin::Default)
+    }
+
+    fn check_listeners(&self, listeners: &[Listener], faults: &mut Vec<Fault>) {
+        let mut seen: HashMap<SocketAddr, &Listener> = HashMap::new();
+        for listener in listeners.iter().filter(|listener| listener.address.port() != 0) {
+            if let Some(first) = seen.get(&listener.address) {
+                let message = format!("{} is listened on already, by {first}", listener.address);
+                push(faults, &listener.origin, message);
+            } else {
+                seen.insert(listener.address, listener);
+            }
+        }
+        if let Some(admin) = &self.admin
+            && let Some(listener) = seen.get(&admin.value)
+        {
+            push(faults, &admin.origin, format!("the admin address is that of the listener {listener}"));
+        }
+        let serves_tls = listeners.iter().any(|listener| listener.kind == ListenerKind::Tls);
+        let redirect = listeners.iter().find(|listener| listener.kind == ListenerKind::Redirect);
+        if let (false, Some(redirect)) = (serves_tls, redirect) {
+            push(faults, &redirect.origin, format!("{redirect} has nowhere to lead: add a TLS listener"));
+        }
+    }
+
+    fn check_workers(&self, faults: &mut Vec<Fault>) {
+        let (Some(workers), Some(cpus)) = (&self.workers, &self.cpus) else { return };
+        let cpu_count = cpus.value.as_slice().len();
+        if workers.value.get() > cpu_count {
+            let message = format!(
+                "{} workers cannot each have a CPU of their own: cpus ({}) lists {cpu_count}",
+                workers.value, cpus.value
+            );
+            push(faults, &workers.origin, message);
+        }
+    }
+
+    fn check_cipher_suites(&self, faults: &mut Vec<Fault>) {
+        let Some(suites) = &self.tls.cipher_suites else { return };
+        let minimum_version = self.tls.minimum_version;
+        let usable = suites.as_slice().iter().any(|suite| suite.version() >= minimum_version);
+        if !usable {
+            let origin = self.cipher_suites_origin.as_ref().unwrap_or(&self.origin);
+            let message = format!(
+                "none of the cipher suites belongs to TLS {minimum_version}, the oldest version to be spoken: add one, \
+                 like TLS_AES_256_GCM_SHA384"
+            );
+            push(faults, origin, message);
+        }
+    }
+
+    fn check_names(&self, faults: &mut Vec<Fault>) {
+        let mut default_sites = self.sites.iter().filter(|site| site.names.is_empty());
+        if let Some(first) = default_sites.next() {
+            for other in default_sites {
+                let message = format!(
+                    "this site has no names, like the one at {}: only one can be the default",
+                    first.origin
+                );
+                push(faults, &other.origin, message);
+            }
+        }
+        let mut seen: HashMap<&str, &Origin> = HashMap::new();
+        for name in self.sites.iter().flat_map(|site| &site.names) {
+            if let Some(first) = seen.get(name.value.as_str()) {
+                push(faults, &name.origin, format!("the name {} is taken already, at {first}", name.value));
+            } else {
+                seen.insert(&name.value, &name.origin);
+            }
+        }
+    }
+
+    fn check_certificates(&self, listeners: &[Listener], faults: &mut Vec<Fault>) {
+        let serves_tls = listeners.iter().any(|listener| listener.kind == ListenerKind::Tls);
+        if !serves_tls || self.sites.iter().all(|site| site.certificates.is_empty()) {
+            return;
+        }
+        for site in self.sites.iter().filter(|site| site.certificates.is_empty()) {
+            let message =
+                "this site has no certificates, but others have: add certificates here or in [site_defaults]";
+            push(faults, &site.origin, message);
+        }
+    }
+
+    fn finished_sites(&mut self, faults: &mut Vec<Fault>) -> Vec<Site> {
+        if self.sites.is_empty() {
+            push(faults, &self.origin, "nothing to serve: give DIR, or a [[site]] with a root");
+        }
+        let mut sites = Vec::with_capacity(self.sites.len());
+        for site in self.sites.drain(..) {
+            let Some(root) = site.root else {
+                push(faults, &site.origin, "site.root is missing: the folder to serve");
+                continue;
+            };
+            sites.push(Site {
+                names: site.names.into_iter().map(|name| name.value).collect(),
+                root: root.value,
+                root_origin: root.origin,
+                certificates: site.certificates,
+                policy: site.policy,
+            });
+        }
+        sites
+    }
+}
+
+fn push(faults: &mut Vec<Fault>, origin: &Origin, message: impl Into<String>) {
+    faults.push(Fault { origin: origin.clone(), message: message.into() });
+}

@@ -1,0 +1,220 @@
+//! The validated settings of a server.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::{
+    CipherSuites, CpuList, EngineChoice, Error, Groups, Listener, ListenerKind, LogFormat, Origin, Site,
+    TlsVersion,
+};
+
+/// Everything the operator said, or the default where nothing was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The sockets to listen on. Never empty; no address is there twice.
+    pub listeners: Vec<Listener>,
+    /// Where `/healthz` and `/metrics` are served, in the clear.
+    pub admin: Option<SocketAddr>,
+    /// How many workers to run; `None` is one for each CPU.
+    pub workers: Option<NonZeroUsize>,
+    /// The CPUs to pin workers to; `None` is all that the process may use. At least as many as `workers`.
+    pub cpus: Option<CpuList>,
+    /// What encrypts the bulk of each connection.
+    pub engine: EngineChoice,
+    /// How TLS is spoken.
+    pub tls: Tls,
+    /// What is served. Never empty; at most one has no names; no name is there twice.
+    pub sites: Vec<Site>,
+    /// Bounds on what clients can take.
+    pub limits: Limits,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// Where requests are logged; `None` is nowhere.
+    pub access_log: Option<AccessLog>,
+    /// How the user engine works.
+    pub user_engine: UserEngine,
+}
+
+impl Settings {
+    /// Whether TLS is to be served with the development certificate: there is a TLS listener and no site brings
+    /// certificates.
+    #[must_use]
+    pub fn needs_development_certificate(&self) -> bool {
+        self.https_port().is_some() && self.sites.iter().all(|site| site.certificates.is_empty())
+    }
+
+    /// The port that redirects lead to: the first TLS listener's. `Some` wherever there is a redirect listener.
+    #[must_use]
+    pub fn https_port(&self) -> Option<u16> {
+        self.listeners
+            .iter()
+            .find(|listener| listener.kind == ListenerKind::Tls)
+            .map(|tls| tls.address.port())
+    }
+}
+
+/// How TLS is spoken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The oldest version spoken.
+    pub minimum_version: TlsVersion,
+    /// The suites spoken, most preferred first; `None` leaves the choice to the TLS library. At least one can be used
+    /// with `minimum_version`.
+    pub cipher_suites: Option<CipherSuites>,
+    /// The key exchange groups spoken, most preferred first; `None` leaves the choice to the TLS library.
+    pub groups: Option<Groups>,
+    /// Whether sessions are resumed by ticket.
+    pub session_tickets: bool,
+    /// How many handshakes may be under way in the whole server; connections beyond are refused.
+    pub handshakes_in_flight_limit: usize,
+    /// Records sealed under one key before a KeyUpdate, or a close in TLS 1.2; `None` is the AEAD's own limit, which
+    /// also bounds any larger number.
+    pub records_per_key_limit: Option<u64>,
+    /// KeyUpdates taken from one peer in a second; one that sends more is cut.
+    pub key_updates_per_second_limit: u32,
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Tls {
+            minimum_version: TlsVersion::Version12,
+            cipher_suites: None,
+            groups: None,
+            session_tickets: true,
+            handshakes_in_flight_limit: 4096,
+            records_per_key_limit: None,
+            key_updates_per_second_limit: 100,
+        }
+    }
+}
+
+/// Bounds on what clients can take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections open at once in the whole server.
+    pub connections: usize,
+    /// A request's head: request line and headers.
+    pub head_bytes: usize,
+    /// The request line alone; at most `head_bytes`.
+    pub request_line_bytes: usize,
+    /// Headers of a request.
+    pub header_count: usize,
+    /// Ranges that one request may ask for; more are answered with the whole file.
+    pub ranges_per_request: usize,
+    /// Entries shown of a folder.
+    pub listing_entries: usize,
+    /// Open files that a worker keeps for the next request.
+    pub open_files_cached: usize,
+    /// Bytes of files that a worker keeps mapped; 0 maps none.
+    pub mapped_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            connections: 65_536,
+            head_bytes: 32 << 10,
+            request_line_bytes: 8 << 10,
+            header_count: 100,
+            ranges_per_request: 32,
+            listing_entries: 10_000,
+            open_files_cached: 1024,
+            mapped_bytes: 4 << 30,
+        }
+    }
+}
+
+/// How long things may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// A connection waits for its next request.
+    pub idle_ms: u64,
+    /// A request's head arrives, from its first byte to its last.
+    pub header_ms: u64,
+    /// A response makes no progress because the client takes nothing.
+    pub write_progress_ms: u64,
+    /// A handshake, from accept to its end.
+    pub handshake_ms: u64,
+    /// Open responses are finished after QUIT, or after the listener went away.
+    pub drain_ms: u64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            idle_ms: 75_000,
+            header_ms: 15_000,
+            write_progress_ms: 30_000,
+            handshake_ms: 10_000,
+            drain_ms: 30_000,
+        }
+    }
+}
+
+/// How the user engine works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserEngine {
+    /// Plaintext sealed for one `send`.
+    pub batch_bytes: usize,
+    /// Files of this size and more are sealed from mappings, smaller ones are read.
+    pub map_threshold_bytes: u64,
+    /// The most that one connection sends in one turn; at least `batch_bytes`.
+    pub quantum_bytes: usize,
+    /// `TCP_NOTSENT_LOWAT`: unsent bytes in the socket above which it counts as full.
+    pub not_sent_low_water_bytes: u32,
+}
+
+impl Default for UserEngine {
+    fn default() -> Self {
+        UserEngine {
+            batch_bytes: 512 << 10,
+            map_threshold_bytes: 1 << 20,
+            quantum_bytes: 1 << 20,
+            not_sent_low_water_bytes: 128 << 10,
+        }
+    }
+}
+
+/// How requests are logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessLog {
+    /// Where the lines go.
+    pub target: LogTarget,
+    /// What a line looks like.
+    pub format: LogFormat,
+    /// Where the target was named.
+    pub origin: Origin,
+}
+
+/// Where log lines go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogTarget {
+    /// Standard output, written `-`.
+    Stdout,
+    /// Appended to this file, which USR1 opens anew.
+    File(PathBuf),
+}
+
+impl FromStr for LogTarget {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match text {
+            "" => Err(Error::value("the log's file has no name: write FILE, or - for standard output")),
+            "-" => Ok(LogTarget::Stdout),
+            file => Ok(LogTarget::File(file.into())),
+        }
+    }
+}
+
+impl fmt::Display for LogTarget {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LogTarget::Stdout => formatter.write_str("standard output"),
+            LogTarget::File(file) => file.display().fmt(formatter),
+        }
+    }
+}

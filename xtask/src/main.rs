@@ -1,0 +1,23 @@
+//! `cargo xtask TASK`: the project's own tasks, which need no other tool than cargo.
+
+mod peers;
+
+use clap::Parser;
+
+/// What can be asked for on the command line.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about = "linerate's own tasks")]
+enum Task {
+    /// Measure linerate beside nginx on this machine: server CPU per gigabyte and per request.
+    Peers(Box<peers::Options>),
+    /// The load client, started by `peers` in its own process: an order on standard input, answers on output.
+    #[command(hide = true)]
+    PeersClient,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Task::parse() {
+        Task::Peers(options) => peers::run(&options),
+        Task::PeersClient => peers::run_client(),
+    }
+}

@@ -1,0 +1,127 @@
+//! The sender-limited client: after handshake and request it has the kernel throw the stream away.
+//!
+//! `recv` with MSG_TRUNC discards without copying (tcp(7)), so that the server's core is the limit. What is not
+//! read cannot be decrypted: a transfer counts as whole when the server closes the connection in order and the
+//! bytes on the wire are as many as the verified fetch of the same range took, to within 0.1 % (see [`Discard`]).
+//! Body bytes are the length of the range asked for, exactly.
+
+use std::io::ErrorKind;
+use std::os::fd::AsFd;
+use std::sync::Barrier;
+
+use anyhow::{Context, Result, bail};
+use rustix::net::RecvFlags;
+use serde::{Deserialize, Serialize};
+
+use super::Outcome;
+use super::channel::Dialer;
+use super::response::{self, Span};
+
+/// Asked for in one `recv`. Never written to, so that its pages are never even allocated.
+const DISCARD_BYTES: usize = 1 << 20;
+
+/// The order to fetch and throw away.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Discard {
+    /// Request target.
+    pub(crate) path: String,
+    /// The part of the file that each transfer fetches.
+    pub(crate) span: Span,
+    /// Connections at a time.
+    pub(crate) connections: usize,
+    /// Transfers one after the other, each on a connection of its own.
+    pub(crate) transfers: usize,
+    /// Bytes on the wire of a verified transfer of the same span.
+    pub(crate) verified_wire_bytes: u64,
+}
+
+impl Discard {
+    /// Runs all transfers, one thread for each connection; all start together.
+    pub(crate) fn run(&self, dialer: &Dialer) -> Result<Outcome> {
+        let start = Barrier::new(self.connections);
+        let wire_bytes = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..self.connections).map(|_| scope.spawn(|| self.run_connection(dialer, &start))).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|_| bail!("a client thread panicked")))
+                .sum::<Result<u64>>()
+        })?;
+        let requests = (self.connections * self.transfers) as u64;
+        Ok(Outcome { requests, body_bytes: requests * self.span.length, wire_bytes, agreed: None })
+    }
+
+    fn run_connection(&self, dialer: &Dialer, start: &Barrier) -> Result<u64> {
+        let mut scratch = vec![0; DISCARD_BYTES];
+        let mut wire_bytes = 0;
+        let first = dialer.connect();
+        start.wait();
+        let mut ready = Some(first?);
+        for _ in 0..self.transfers {
+            let mut channel = match ready.take() {
+                Some(channel) => channel,
+                None => dialer.connect()?,
+            };
+            channel.send(response::request(&dialer.host(), &self.path, Some(self.span), true).as_bytes())?;
+            let received = channel.stream.received + discard_all(&channel.stream.socket, &mut scratch)?;
+            self.check(received)?;
+            wire_bytes += received;
+        }
+        Ok(wire_bytes)
+    }
+
+    fn check(&self, received: u64) -> Result<()> {
+        let tolerance = 4096 + self.verified_wire_bytes / 1000;
+        if received < self.span.length || received.abs_diff(self.verified_wire_bytes) > tolerance {
+            bail!("a transfer took {received} bytes, the verified one {}", self.verified_wire_bytes);
+        }
+        Ok(())
+    }
+}
+
+/// Discards until the peer's end of the stream.
+fn discard_all(socket: &impl AsFd, scratch: &mut [u8]) -> Result<u64> {
+    let mut discarded = 0;
+    loop {
+        match rustix::net::recv(socket, &mut *scratch, RecvFlags::TRUNC) {
+            Ok((_, 0)) => return Ok(discarded),
+            Ok((_, received)) => discarded += received as u64,
+            Err(error) if std::io::Error::from(error).kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error).context("the transfer broke off"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn discarded_bytes_are_counted_and_not_written() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let sender = std::thread::spawn(move || {
+            let mut socket = listener.accept().unwrap().0;
+            socket.write_all(&[7; 300_001]).unwrap();
+        });
+        let receiver = TcpStream::connect(address).unwrap();
+        let mut scratch = vec![0; 100_000];
+        assert_eq!(discard_all(&receiver, &mut scratch).unwrap(), 300_001);
+        assert!(scratch.iter().all(|&byte| byte == 0));
+        sender.join().unwrap();
+    }
+
+    #[test]
+    fn a_transfer_that_is_not_like_the_verified_one_is_refused() {
+        let span = Span { start: 0, length: 1_000_000 };
+        let job =
+            Discard { path: "/".into(), span, connections: 1, transfers: 1, verified_wire_bytes: 1_003_000 };
+        assert!(job.check(1_003_000).is_ok());
+        assert!(job.check(1_004_000).is_ok());
+        assert!(job.check(1_020_000).is_err());
+        assert!(job.check(999_999).is_err());
+    }
+}

@@ -1,0 +1,135 @@
+//! Requests, and the heads of their responses.
+
+use std::io::Read;
+
+use anyhow::{Context, Result, bail};
+
+/// The longest head that is accepted.
+const HEAD_LIMIT_BYTES: usize = 16 * 1024;
+
+/// A part of a file: first byte and length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Span {
+    /// Offset of the first byte.
+    pub(crate) start: u64,
+    /// How many bytes.
+    pub(crate) length: u64,
+}
+
+/// A GET request.
+pub(crate) fn request(host: &str, path: &str, span: Option<Span>, close: bool) -> String {
+    let range = span.map_or_else(String::new, |span| {
+        format!("Range: bytes={}-{}\r\n", span.start, span.start + span.length - 1)
+    });
+    let close = if close { "Connection: close\r\n" } else { "" };
+    format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{range}{close}\r\n")
+}
+
+/// What is needed of a response's head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// The status.
+    pub(crate) status: u16,
+    /// Length of the body.
+    pub(crate) content_length: u64,
+    /// Bytes of the head itself.
+    pub(crate) head_bytes: usize,
+}
+
+impl Head {
+    /// Parses the head at the beginning of `bytes`; `None` when it is not whole.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Self>> {
+        let mut headers = [httparse::EMPTY_HEADER; 64];
+        let mut response = httparse::Response::new(&mut headers);
+        let httparse::Status::Complete(head_bytes) =
+            response.parse(bytes).context("that is no HTTP response")?
+        else {
+            if bytes.len() > HEAD_LIMIT_BYTES {
+                bail!("the response's head is longer than {HEAD_LIMIT_BYTES} bytes");
+            }
+            return Ok(None);
+        };
+        let length =
+            response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
+        let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.trim().parse().ok());
+        let content_length = length.context("the response has no Content-Length")?;
+        Ok(Some(Self { status: response.code.unwrap_or(0), content_length, head_bytes }))
+    }
+}
+
+/// Reads a response whole; `body` gets its bytes with their offsets. Nothing may follow it.
+pub(crate) fn receive(
+    source: &mut impl Read,
+    scratch: &mut [u8],
+    mut body: impl FnMut(u64, &[u8]) -> Result<()>,
+) -> Result<Head> {
+    let mut head_bytes = Vec::new();
+    let head = loop {
+        let received = source.read(scratch).context("the response did not come")?;
+        if received == 0 {
+            bail!("the connection was closed before the response");
+        }
+        head_bytes.extend_from_slice(&scratch[..received]);
+        if let Some(head) = Head::parse(&head_bytes)? {
+            break head;
+        }
+    };
+    let first = &head_bytes[head.head_bytes..];
+    body(0, first)?;
+    let mut offset = first.len() as u64;
+    while offset < head.content_length {
+        let received = source.read(scratch).context("the body did not come")?;
+        if received == 0 {
+            bail!("the body ended after {offset} of {} bytes", head.content_length);
+        }
+        body(offset, &scratch[..received])?;
+        offset += received as u64;
+    }
+    if offset > head.content_length {
+        bail!("{} bytes follow the body", offset - head.content_length);
+    }
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_names_its_range_by_both_ends() {
+        let span = Some(Span { start: 5, length: 10 });
+        let text = request("h:1", "/f", span, true);
+        assert_eq!(text, "GET /f HTTP/1.1\r\nHost: h:1\r\nRange: bytes=5-14\r\nConnection: close\r\n\r\n");
+        assert_eq!(request("h:1", "/f", None, false), "GET /f HTTP/1.1\r\nHost: h:1\r\n\r\n");
+    }
+
+    #[test]
+    fn a_head_is_parsed_when_it_is_whole() {
+        let text = b"HTTP/1.1 206 Partial Content\r\ncontent-LENGTH: 12\r\n\r\nbody";
+        assert_eq!(Head::parse(&text[..20]).unwrap(), None);
+        let head = Head::parse(text).unwrap().unwrap();
+        assert_eq!(head, Head { status: 206, content_length: 12, head_bytes: text.len() - 4 });
+        assert!(Head::parse(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+        assert!(Head::parse(b"\x15\x03\x03\x00").is_err());
+    }
+
+    #[test]
+    fn a_body_is_received_in_pieces_and_checked_for_its_length() {
+        let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+        for step in [1, 7, 100] {
+            let mut found = Vec::new();
+            let mut scratch = vec![0; step];
+            receive(&mut &whole[..], &mut scratch, |offset, bytes| {
+                assert_eq!(offset, found.len() as u64);
+                found.extend_from_slice(bytes);
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(found, b"hello");
+        }
+        let mut scratch = [0; 64];
+        assert!(receive(&mut &whole[..whole.len() - 1], &mut scratch, |_, _| Ok(())).is_err());
+        let more = [whole.as_slice(), b"!"].concat();
+        assert!(receive(&mut &more[..], &mut scratch, |_, _| Ok(())).is_err());
+    }
+}

@@ -21,33 +21,43 @@ const LIMIT_FAULTS: usize = 50;
 pub(crate) struct Document<'a> {
     file: Arc<Path>,
     text: &'a [u8],
+    /// Where each line begins; the first at 0.
+    line_starts: Vec<usize>,
     faults: RefCell<Vec<Fault>>,
 }
 
 impl<'a> Document<'a> {
     pub(crate) fn new(file: &Path, text: &'a [u8]) -> Self {
-        Document { file: file.into(), text, faults: RefCell::default() }
+        let newlines = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        let line_starts = std::iter::once(0).chain(newlines.map(|(offset, _)| offset + 1)).collect();
+        Document { file: file.into(), text, line_starts, faults: RefCell::default() }
     }
 
     /// The place of the byte at `offset`.
     pub(crate) fn position(&self, offset: usize) -> Position {
-        let before = &self.text[..offset.min(self.text.len())];
-        let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+        let offset = offset.min(self.text.len());
+        // Never 0: the first line begins at 0.
+        let line = self.line_starts.partition_point(|start| *start <= offset);
+        let line_start = self.line_starts[..line].last().copied().unwrap_or(0);
         // Bytes that go on a UTF-8 character (10xxxxxx) are no columns.
-        let column = before[line_start..].iter().filter(|byte| **byte & 0xC0 != 0x80).count() + 1;
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let column = self.text[line_start..offset].iter().filter(|byte| **byte & 0xC0 != 0x80).count() + 1;
         Position { file: Arc::clone(&self.file), line, column }
     }
 
     pub(crate) fn fault(&self, offset: usize, message: impl Into<String>) {
-        let mut faults = self.faults.borrow_mut();
-        if faults.len() < LIMIT_FAULTS {
-            faults.push(Fault { origin: Origin::File(self.position(offset)), message: message.into() });
+        if !self.is_full() {
+            let origin = Origin::File(self.position(offset));
+            self.faults.borrow_mut().push(Fault { origin, message: message.into() });
         }
     }
 
     pub(crate) fn has_faults(&self) -> bool {
         !self.faults.borrow().is_empty()
+    }
+
+    /// Whether further faults are no longer told.
+    fn is_full(&self) -> bool {
+        self.faults.borrow().len() >= LIMIT_FAULTS
     }
 
     pub(crate) fn into_faults(self) -> Vec<Fault> {
@@ -78,6 +88,9 @@ impl<'a> Table<'a> {
         entries: &'a DeTable<'a>,
     ) -> Self {
         for name in entries.keys() {
+            if document.is_full() {
+                break;
+            }
             if !section.names().any(|known| known == name.get_ref()) {
                 document.fault(name.span().start, unknown_key(section, name.get_ref()));
             }

@@ -44,7 +44,7 @@ impl Section {
     #[must_use]
     pub fn heading(self) -> (&'static str, &'static str) {
         match self {
-            Section::Top => ("at the top", "What listens, and how it runs."),
+            Section::Top => ("top of the file", "What listens, and how it runs."),
             Section::Tls => ("[tls]", "How TLS is spoken."),
             Section::Limits => ("[limits]", "Bounds on what clients can take."),
             Section::Timeouts => ("[timeouts]", "How long things may take."),

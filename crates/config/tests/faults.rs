@@ -288,3 +288,33 @@ fn faults_can_be_told_apart_by_machine() {
     assert_eq!(faults.len(), 1);
     assert_eq!(faults[0].origin.to_string(), "f:1:11");
 }
+
+#[test]
+fn damaged_files_never_panic() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/linerate.toml.example");
+    let example = std::fs::read(example).unwrap();
+    // A linear congruential generator (Knuth's constants): the same damage in every run.
+    let mut state: u64 = 1;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let mut refused = 0;
+    for _ in 0..3000 {
+        let mut text = example.clone();
+        for _ in 0..=random(4) {
+            if text.is_empty() {
+                break;
+            }
+            let place = random(text.len());
+            match random(4) {
+                0 => text[place] = random(256) as u8,
+                1 => text.insert(place, b"\"[]{}=#.\n\\*:-0"[random(14)]),
+                2 => drop(text.drain(place..(place + random(40)).min(text.len()))),
+                _ => text.truncate(place.max(1)),
+            }
+        }
+        refused += usize::from(Settings::from_toml(Path::new("f"), &text, &Flags::default()).is_err());
+    }
+    assert!(refused > 500, "the damage was felt {refused} times");
+}

@@ -1,0 +1,269 @@
+//! The command line: every command, flag and help text. Man page and completions are made from it.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+use linerate_config::{
+    AdminAddress, CipherSuites, CpuList, EngineChoice, Error, Flags, Groups, Hsts, ListenAddress, LogFormat,
+    LogTarget, Source, Symlinks, TlsVersion,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  linerate serve .                                this folder, on https://localhost:8443
+  linerate serve /srv/media --listen '*:443' --cert cert.pem --key key.pem
+  linerate serve --config /etc/linerate/linerate.toml
+  linerate check --config /etc/linerate/linerate.toml";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  linerate serve .
+      This folder on https://localhost:8443, with a certificate made for development.
+  linerate serve /srv/media --listen '*:443' --listen 'redirect://*:80' \\
+      --cert cert.pem --key key.pem
+      A media server; what comes over HTTP is sent to HTTPS.
+  linerate serve --config /etc/linerate/linerate.toml --workers 4 --cpus 0-3
+      What the file says, on four cores.
+
+Signals: HUP reloads configuration and certificates, QUIT drains and ends, TERM and INT end,
+USR1 reopens the logs.";
+
+const CHECK_EXAMPLES: &str = "\
+It takes the flags of `linerate serve`. What is wrong is said as FILE:LINE:COLUMN: REASON.
+
+Examples:
+  linerate check --config /etc/linerate/linerate.toml
+  linerate check --keys | less";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  linerate completions bash > ~/.local/share/bash-completion/completions/linerate
+  linerate completions zsh > ~/.zfunc/_linerate
+  linerate completions fish > ~/.config/fish/completions/linerate.fish";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  linerate man | man -l -
+  linerate man > /usr/local/share/man/man1/linerate.1";
+
+/// Serves files over TLS at nearly the price of plaintext
+#[derive(Debug, Parser)]
+#[command(name = "linerate", version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve a folder, or what a configuration file says
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(Box<ServeArguments>),
+    /// Validate a configuration and print what would run
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(Box<CheckArguments>),
+    /// Print a completion script for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page
+    #[command(after_help = MAN_EXAMPLES)]
+    Man,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArguments {
+    #[command(flatten)]
+    pub(crate) serve: ServeArguments,
+
+    /// Print every key of the configuration file, with its default and meaning
+    #[arg(long, exclusive = true)]
+    pub(crate) keys: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServeArguments {
+    /// Folder to serve; the root of the configuration's default site
+    #[arg(value_name = "DIR", required_unless_present = "config", value_hint = clap::ValueHint::DirPath)]
+    directory: Option<PathBuf>,
+
+    /// Configuration file (TOML); flags win over it
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    config: Option<PathBuf>,
+
+    /// Serve names that begin with a dot, too
+    #[arg(long)]
+    dotfiles: bool,
+
+    /// Do not list folders that have no index file
+    #[arg(long)]
+    no_listing: bool,
+
+    /// Follow symbolic links within DIR (the default), never, or anywhere
+    #[arg(long, value_name = "RULE", value_parser = one_of::<Symlinks>(Symlinks::NAMES))]
+    symlinks: Option<Symlinks>,
+
+    /// Where to listen: ADDRESS:PORT, http://ADDRESS:PORT or redirect://ADDRESS:PORT
+    ///
+    /// Without scheme it is TLS; http:// serves in the clear; redirect:// sends clients to the first TLS listener's
+    /// port. ADDRESS is an IP address ([..] around IPv6), localhost, or * for every address. Can be repeated; replaces
+    /// the file's list. Without any, and none in the file, it is localhost:8443 with the development certificate and
+    /// *:8443 with certificates of yours.
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Network")]
+    listen: Vec<ListenAddress>,
+
+    /// Where to serve /healthz and /metrics in the clear: PORT (on 127.0.0.1) or ADDRESS:PORT
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = admin_address, help_heading = "Network")]
+    admin: Option<SocketAddr>,
+
+    /// Certificate chain (PEM), once for each --key
+    ///
+    /// Pairs with the --key of the same position; several pairs are for several algorithms. They replace the
+    /// certificates of the default site. Without any, and none in the file, a development certificate for localhost is
+    /// made and kept.
+    #[arg(long, value_name = "FILE", help_heading = "TLS", value_hint = clap::ValueHint::FilePath)]
+    cert: Vec<PathBuf>,
+
+    /// Private key (PEM), once for each --cert
+    #[arg(long, value_name = "FILE", help_heading = "TLS", value_hint = clap::ValueHint::FilePath)]
+    key: Vec<PathBuf>,
+
+    /// Oldest TLS version to speak
+    #[arg(long, value_name = "VERSION", help_heading = "TLS", value_parser = one_of::<TlsVersion>(TlsVersion::NAMES))]
+    tls_min: Option<TlsVersion>,
+
+    /// Cipher suites to speak, most preferred first, by OpenSSL's or IANA's names
+    ///
+    /// Separated by , or :, like TLS_AES_128_GCM_SHA256:ECDHE-RSA-AES128-GCM-SHA256. Suites of TLS 1.3 and of 1.2 are in
+    /// one list, and none that is not listed is spoken.
+    #[arg(long, value_name = "LIST", help_heading = "TLS")]
+    ciphers: Option<CipherSuites>,
+
+    /// Key exchange groups to speak, most preferred first
+    ///
+    /// Separated by , or :, out of X25519MLKEM768, X25519, P-256 and P-384.
+    #[arg(long, value_name = "LIST", help_heading = "TLS")]
+    groups: Option<Groups>,
+
+    /// Ask browsers to come over TLS only: DURATION[,include-subdomains][,preload], like 365d
+    #[arg(long, value_name = "DURATION", help_heading = "TLS")]
+    hsts: Option<Hsts>,
+
+    /// Number of workers [default: one for each CPU]
+    #[arg(long, value_name = "N", help_heading = "Workers", value_parser = worker_count)]
+    workers: Option<NonZeroUsize>,
+
+    /// CPUs to pin workers to, as taskset -c writes them: 0-3,8,10-14:2
+    #[arg(long, value_name = "LIST", help_heading = "Workers")]
+    cpus: Option<CpuList>,
+
+    /// What encrypts the bulk of a connection
+    #[arg(long, value_name = "ENGINE", help_heading = "Workers", value_parser = one_of::<EngineChoice>(EngineChoice::NAMES))]
+    engine: Option<EngineChoice>,
+
+    /// Log requests to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE", help_heading = "Log", value_hint = clap::ValueHint::FilePath)]
+    access_log: Option<LogTarget>,
+
+    /// How requests are logged
+    #[arg(long, value_name = "FORMAT", help_heading = "Log", value_parser = one_of::<LogFormat>(LogFormat::NAMES))]
+    log_format: Option<LogFormat>,
+}
+
+impl ServeArguments {
+    /// Where the settings come from, of the arguments of `command`.
+    ///
+    /// # Errors
+    /// A usage error where certificates and keys do not pair.
+    pub(crate) fn source(&self, command: &str) -> Result<Source, clap::Error> {
+        if self.cert.len() != self.key.len() {
+            let message = format!(
+                "--cert and --key come in pairs, but there are {} --cert and {} --key",
+                self.cert.len(),
+                self.key.len()
+            );
+            return Err(usage_error(command, &message));
+        }
+        let flags = Flags {
+            directory: self.directory.clone(),
+            listen: self.listen.clone(),
+            certificates: self.cert.iter().cloned().zip(self.key.iter().cloned()).collect(),
+            admin: self.admin,
+            workers: self.workers,
+            cpus: self.cpus.clone(),
+            engine: self.engine,
+            access_log: self.access_log.clone(),
+            log_format: self.log_format,
+            minimum_version: self.tls_min,
+            cipher_suites: self.ciphers.clone(),
+            groups: self.groups.clone(),
+            no_listing: self.no_listing,
+            dotfiles: self.dotfiles,
+            symlinks: self.symlinks,
+            hsts: self.hsts,
+        };
+        Ok(Source { file: self.config.clone(), flags })
+    }
+}
+
+fn usage_error(command: &str, message: &str) -> clap::Error {
+    let mut root = Cli::command();
+    root.build();
+    match root.find_subcommand_mut(command) {
+        Some(command) => command.error(ErrorKind::WrongNumberOfValues, message),
+        None => root.error(ErrorKind::WrongNumberOfValues, message),
+    }
+}
+
+/// Parses one of a few words, which completions and error messages then know.
+fn one_of<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+where
+    T: std::str::FromStr<Err = Error> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(names.iter().copied()).try_map(|name| name.parse::<T>())
+}
+
+fn admin_address(text: &str) -> Result<SocketAddr, Error> {
+    text.parse::<AdminAddress>().map(|address| address.0)
+}
+
+fn worker_count(text: &str) -> Result<NonZeroUsize, String> {
+    match text.parse::<NonZeroUsize>() {
+        Ok(count) if count.get() <= 1024 => Ok(count),
+        _ => Err("an integer from 1 to 1024 is needed".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_fits_a_terminal() {
+        let mut root = Cli::command().term_width(100);
+        root.build();
+        let names: Vec<String> =
+            root.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        for name in names {
+            let command = root.find_subcommand_mut(&name).unwrap();
+            for line in command.render_help().to_string().lines() {
+                assert!(line.chars().count() <= 100, "{name}: {line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The binary: from the command line to library calls, nothing else.
+
+mod check;
+mod cli;
+mod key_list;
+mod manual;
+mod serve;
+mod summary;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::cli::{Cli, Command};
+
+/// The exit status when the configuration or the run failed; clap exits with 2 when the command line is wrong.
+const FAILED: u8 = 1;
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => match error.downcast::<clap::Error>() {
+            Ok(usage) => usage.exit(),
+            Err(error) => {
+                // Without a prefix: editors and terminals jump to a line that begins with FILE:LINE:COLUMN.
+                // Standard error gone is no reason for another exit status.
+                let _ = writeln!(io::stderr(), "{error}");
+                ExitCode::from(FAILED)
+            }
+        },
+    }
+}
+
+fn run(command: Command) -> Result<(), Box<dyn Error>> {
+    match command {
+        Command::Serve(arguments) => {
+            let source = arguments.source("serve")?;
+            let settings = source.load()?;
+            settings.verify_files()?;
+            serve::serve(source, settings)
+        }
+        Command::Check(arguments) if arguments.keys => print(key_list::text().as_bytes()),
+        Command::Check(arguments) => print(check::check(&arguments.serve.source("check")?)?.as_bytes()),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "linerate", &mut script);
+            print(&script)
+        }
+        Command::Man => print(&manual::page()?),
+    }
+}
+
+/// Writes to standard output; whoever reads it may stop early, as `head` does.
+fn print(text: &[u8]) -> Result<(), Box<dyn Error>> {
+    let mut output = io::stdout().lock();
+    match output.write_all(text).and_then(|()| output.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

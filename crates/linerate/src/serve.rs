@@ -1,0 +1,14 @@
+//! The seam between the command line and the server.
+
+use std::error::Error;
+
+use linerate_config::{Settings, Source};
+
+/// Serves until told to stop. `source` is where a reload reads the settings anew.
+///
+/// # Errors
+/// Whatever keeps the server from starting, or ends it.
+pub(crate) fn serve(source: Source, settings: Settings) -> Result<(), Box<dyn Error>> {
+    drop((source, settings));
+    Err("this build of linerate contains no server: it can check configurations, and nothing else".into())
+}

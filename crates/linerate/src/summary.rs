@@ -1,0 +1,171 @@
+//! What would run, for a person to read.
+
+use std::fmt;
+
+use linerate_config::{
+    AccessLog, Listener, ListenerKind, Origin, Settings, Site, SitePolicy, TlsVersion, duration_text,
+    size_text,
+};
+
+/// Displays settings, one fact a line.
+pub(crate) struct Summary<'a>(pub(crate) &'a Settings);
+
+impl fmt::Display for Summary<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings = self.0;
+        for listener in &settings.listeners {
+            line(formatter, "listen", listener_text(listener, settings))?;
+        }
+        if let Some(admin) = settings.admin {
+            let reach = if admin.ip().is_loopback() { "" } else { " (other machines can reach it)" };
+            line(formatter, "admin", format_args!("http://{admin}{reach}"))?;
+        }
+        line(formatter, "workers", workers_text(settings))?;
+        line(formatter, "engine", settings.engine)?;
+        if let Some(AccessLog { target, format, .. }) = &settings.access_log {
+            line(formatter, "access log", format_args!("{target}, {format}"))?;
+        }
+        if settings.https_port().is_some() {
+            write_tls(formatter, settings)?;
+        }
+        settings.sites.iter().try_for_each(|site| write_site(formatter, site, settings))?;
+        write_bounds(formatter, settings)
+    }
+}
+
+fn line(formatter: &mut fmt::Formatter<'_>, what: &str, text: impl fmt::Display) -> fmt::Result {
+    writeln!(formatter, "{what:<14} {text}")
+}
+
+fn listener_text(listener: &Listener, settings: &Settings) -> String {
+    let mut text = listener.to_string();
+    if let (ListenerKind::Redirect, Some(port)) = (listener.kind, settings.https_port()) {
+        text.push_str(&format!(" to https on port {port}"));
+    }
+    if listener.origin == Origin::Default {
+        text.push_str(" (default)");
+    }
+    if !listener.required {
+        text.push_str(" (where there is IPv6)");
+    }
+    text
+}
+
+fn workers_text(settings: &Settings) -> String {
+    let count = settings.workers.map_or("one for each CPU".to_owned(), |workers| workers.to_string());
+    match &settings.cpus {
+        Some(cpus) => format!("{count}, on CPUs {cpus}"),
+        None => count,
+    }
+}
+
+fn write_tls(formatter: &mut fmt::Formatter<'_>, settings: &Settings) -> fmt::Result {
+    let tls = &settings.tls;
+    let versions = match tls.minimum_version {
+        TlsVersion::Version12 => "1.2, 1.3",
+        TlsVersion::Version13 => "1.3",
+    };
+    line(formatter, "TLS versions", versions)?;
+    if let Some(suites) = &tls.cipher_suites {
+        line(formatter, "cipher suites", suites)?;
+    }
+    if let Some(groups) = &tls.groups {
+        line(formatter, "groups", groups)?;
+    }
+    line(formatter, "tickets", if tls.session_tickets { "yes" } else { "no" })?;
+    let records =
+        tls.records_per_key_limit.map_or("the cipher's limit".to_owned(), |limit| limit.to_string());
+    line(
+        formatter,
+        "TLS limits",
+        format_args!(
+            "handshakes in flight {}, records per key {records}, key updates per second {}",
+            tls.handshakes_in_flight_limit, tls.key_updates_per_second_limit
+        ),
+    )
+}
+
+fn write_site(formatter: &mut fmt::Formatter<'_>, site: &Site, settings: &Settings) -> fmt::Result {
+    let names = if site.names.is_empty() { "(default)".to_owned() } else { site.names.join(", ") };
+    line(formatter, "site", names)?;
+    line(formatter, "  root", site.root.display())?;
+    for pair in &site.certificates {
+        let (certificate, key) = (pair.certificate.display(), pair.key.display());
+        line(formatter, "  certificate", format_args!("{certificate}, key {key}"))?;
+    }
+    if settings.needs_development_certificate() {
+        line(formatter, "  certificate", "made for development, good for localhost only")?;
+    }
+    write_policy(formatter, &site.policy)
+}
+
+fn write_policy(formatter: &mut fmt::Formatter<'_>, policy: &SitePolicy) -> fmt::Result {
+    let index = if policy.index.is_empty() { "none".to_owned() } else { policy.index.join(", ") };
+    line(formatter, "  index", index)?;
+    let switches =
+        [("listing", policy.listing), ("dotfiles", policy.dotfiles), ("precompressed", policy.precompressed)];
+    let switches = switches.map(|(name, is_on)| format!("{name} {}", if is_on { "on" } else { "off" }));
+    line(formatter, "  serving", format_args!("{}, symlinks {}", switches.join(", "), policy.symlinks))?;
+    if let Some(hsts) = policy.hsts {
+        line(formatter, "  HSTS", hsts)?;
+    }
+    for (extension, media_type) in &policy.media_types {
+        line(formatter, "  media type", format_args!(".{extension} is {media_type}"))?;
+    }
+    for rule in &policy.headers {
+        for (name, value) in &rule.headers {
+            line(formatter, "  header", format_args!("{}: {name}: {value}", rule.path))?;
+        }
+    }
+    for rule in &policy.cache_control {
+        line(formatter, "  header", format_args!("{}: Cache-Control: {}", rule.path, rule.value))?;
+    }
+    Ok(())
+}
+
+fn write_bounds(formatter: &mut fmt::Formatter<'_>, settings: &Settings) -> fmt::Result {
+    let limits = &settings.limits;
+    line(
+        formatter,
+        "limits",
+        format_args!(
+            "connections {}, request head {}, request line {}, headers {}, ranges {}, listing entries {}",
+            limits.connections,
+            size_text(limits.head_bytes as u64),
+            size_text(limits.request_line_bytes as u64),
+            limits.header_count,
+            limits.ranges_per_request,
+            limits.listing_entries,
+        ),
+    )?;
+    line(
+        formatter,
+        "each worker",
+        format_args!("open files {}, mapped {}", limits.open_files_cached, size_text(limits.mapped_bytes)),
+    )?;
+    let timeouts = &settings.timeouts;
+    line(
+        formatter,
+        "timeouts",
+        format_args!(
+            "idle {}, header {}, write progress {}, handshake {}, drain {}",
+            duration_text(timeouts.idle_ms),
+            duration_text(timeouts.header_ms),
+            duration_text(timeouts.write_progress_ms),
+            duration_text(timeouts.handshake_ms),
+            duration_text(timeouts.drain_ms),
+        ),
+    )?;
+    let engine = &settings.user_engine;
+    line(
+        formatter,
+        "user engine",
+        format_args!(
+            "batch {}, mapped from {}, quantum {}, not-sent low water {}",
+            size_text(engine.batch_bytes as u64),
+            size_text(engine.map_threshold_bytes),
+            size_text(engine.quantum_bytes as u64),
+            size_text(u64::from(engine.not_sent_low_water_bytes)),
+        ),
+    )
+}

@@ -1,0 +1,321 @@
+//! The built binary, as a person or script calls it.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn linerate(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_linerate")).args(arguments).env("COLUMNS", "100").output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Standard output of a call that has to succeed.
+fn printed(arguments: &[&str]) -> String {
+    let output = linerate(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+    text(&output.stdout)
+}
+
+/// Standard error of a call that has to fail with `status`.
+fn refused(status: i32, arguments: &[&str]) -> String {
+    let output = linerate(arguments);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "");
+    text(&output.stderr)
+}
+
+/// Every long flag in the help of `command`.
+fn flags_of(command: &str) -> Vec<String> {
+    let help = printed(&[command, "-h"]);
+    let flags = help.lines().filter_map(|line| {
+        let flag = line.trim_start().split("--").nth(1)?;
+        let is_definition = line.trim_start().starts_with('-');
+        is_definition.then(|| format!("--{}", flag.split([' ', ',']).next().unwrap_or_default()))
+    });
+    flags.collect()
+}
+
+#[test]
+fn wrong_flags_are_usage_errors_with_advice() {
+    for (arguments, words) in [
+        (&["serve", ".", "--enigne", "user"][..], "a similar argument exists: '--engine'"),
+        (&["serve", ".", "--engine", "usr"], "a similar value exists: 'user'"),
+        (&["serve", ".", "--tls-min", "1.1"], "possible values: 1.2, 1.3"),
+        (&["serve", ".", "--listen", "8443"], "(the host is missing): write HOST:PORT"),
+        (&["serve", ".", "--cpus", "3-1"], "write them as taskset -c does"),
+        (&["serve", ".", "--workers", "0"], "an integer from 1 to 1024 is needed"),
+        (&["serve", ".", "--ciphers", "RC4"], "(allowed: TLS_AES_256_GCM_SHA384, "),
+        (&["serve", ".", "--groups", "X25591"], "did you mean \"X25519\"?"),
+        (&["serve", ".", "--admin", "host:1"], "write PORT (on 127.0.0.1) or ADDRESS:PORT"),
+        (&["serve", ".", "--hsts", "1y"], "is no duration"),
+        (&["serve", ".", "--cert", "a", "--cert", "b", "--key", "c"], "there are 2 --cert and 1 --key"),
+        (&["check", ".", "--key", "c"], "there are 0 --cert and 1 --key"),
+        (&["serve"], "<DIR>"),
+        (&["completions", "tcsh"], "possible values: bash, elvish, fish, powershell, zsh"),
+        (&["sevre"], "'serve'"),
+        (&["check", "--keys", "."], "cannot be used with"),
+    ] {
+        let said = refused(2, arguments);
+        assert!(said.contains(words), "{arguments:?}\n{said}");
+    }
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for command in ["serve", "check", "completions", "man"] {
+        assert!(printed(&[command, "--help"]).contains("Examples:"), "{command}");
+    }
+    assert_eq!(printed(&["--version"]), format!("linerate {}\n", env!("CARGO_PKG_VERSION")));
+    assert!(flags_of("serve").len() > 15);
+}
+
+#[test]
+fn check_says_what_would_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_str().unwrap();
+    let said = printed(&["check", root]);
+    for line in [
+        "listen         https://127.0.0.1:8443 (default)",
+        "  certificate  made for development, good for localhost only",
+        "TLS versions   1.2, 1.3",
+        &format!("  root         {root}"),
+    ] {
+        assert!(said.lines().any(|said| said == line), "{line}\n{said}");
+    }
+    let said = printed(&[
+        "check",
+        root,
+        "--listen",
+        "*:443",
+        "--listen",
+        "redirect://*:80",
+        "--tls-min",
+        "1.3",
+        "--cpus",
+        "0-3",
+        "--workers",
+        "2",
+        "--no-listing",
+        "--hsts",
+        "30d",
+        "--admin",
+        "0.0.0.0:9443",
+        "--access-log",
+        "-",
+        "--log-format",
+        "json",
+        "--groups",
+        "P-256:X25519",
+        "--engine",
+        "user",
+        "--dotfiles",
+        "--symlinks",
+        "refused",
+    ]);
+    for line in [
+        "listen         https://0.0.0.0:443",
+        "listen         redirect://[::]:80 to https on port 443 (where there is IPv6)",
+        "TLS versions   1.3",
+        "workers        2, on CPUs 0-3",
+        "engine         user",
+        "groups         P-256, X25519",
+        "admin          http://0.0.0.0:9443 (other machines can reach it)",
+        "access log     standard output, json",
+        "  serving      listing off, dotfiles on, precompressed on, symlinks refused",
+        "  HSTS         30d",
+    ] {
+        assert!(said.lines().any(|said| said == line), "{line}\n{said}");
+    }
+}
+
+#[test]
+fn check_tells_every_fault_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("linerate.toml");
+    let path = file.to_str().unwrap();
+    fs::write(&file, "lisen = []\n[timeouts]\nidle = 75\n").unwrap();
+    let expected = format!(
+        "{path}:1:1: unknown key \"lisen\"; did you mean \"listen\"?\n\
+         {path}:3:8: timeouts.idle: a duration with its unit, like \"75s\", is needed, this is an integer\n"
+    );
+    assert_eq!(refused(1, &["check", "--config", path]), expected);
+    assert_eq!(refused(1, &["serve", "--config", path]), expected);
+
+    fs::write(&file, "[[site]]\nroot = \"none\"\n").unwrap();
+    let said = refused(1, &["check", "--config", path]);
+    assert!(said.starts_with(&format!("{path}:2:8: the folder ")), "{said}");
+    let said = refused(1, &["check", "/nowhere", "--cert", "/nowhere/c", "--key", "/nowhere/k"]);
+    let places: Vec<&str> = said.lines().filter_map(|line| line.split(": ").next()).collect();
+    assert_eq!(places, ["DIR", "--cert", "--cert"]);
+}
+
+#[test]
+fn a_missing_configuration_is_named() {
+    let said = refused(1, &["serve", "--config", "/nowhere/linerate.toml"]);
+    assert_eq!(
+        said,
+        "/nowhere/linerate.toml: cannot read the configuration: No such file or directory (os error 2)\n"
+    );
+}
+
+#[test]
+fn the_list_of_keys_names_every_key() {
+    let said = printed(&["check", "--keys"]);
+    for key in linerate_config::KEYS {
+        assert!(said.contains(&format!("\n  {} = ", key.name)), "{}", key.name);
+    }
+    assert!(said.lines().all(|line| line.chars().count() <= 100));
+}
+
+#[test]
+fn completions_know_every_flag_and_value() {
+    let flags = flags_of("serve");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = printed(&["completions", shell]);
+        for flag in flags.iter().chain(&["--keys".to_owned()]) {
+            // fish writes `-l flag`.
+            let wanted =
+                if shell == "fish" { format!("-l {}", flag.trim_start_matches('-')) } else { flag.clone() };
+            assert!(script.contains(&wanted), "{shell} {flag}");
+        }
+        for value in ["combined", "within"] {
+            assert!(script.contains(value), "{shell} {value}");
+        }
+    }
+}
+
+#[test]
+fn the_bash_completion_is_a_script_that_bash_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("completion");
+    fs::write(&script, printed(&["completions", "bash"])).unwrap();
+    let complete = format!(
+        "source {}; COMP_WORDS=(linerate serve --log-format js); COMP_CWORD=3; _linerate linerate js --log-format; \
+         echo \"${{COMPREPLY[@]}}\"",
+        script.display()
+    );
+    match Command::new("bash").args(["-c", &complete]).output() {
+        Ok(output) => assert_eq!(text(&output.stdout).trim(), "json", "{}", text(&output.stderr)),
+        Err(error) => eprintln!("SKIPPED the_bash_completion_is_a_script_that_bash_reads: no bash: {error}"),
+    }
+}
+
+#[test]
+fn the_manual_page_tells_every_flag_and_key() {
+    let page = printed(&["man"]);
+    for section in ["NAME", "SYNOPSIS", "\"CONFIGURATION FILE\"", "SIGNALS", "\"EXIT STATUS\"", "EXAMPLES"] {
+        assert!(page.contains(&format!("\n.SH {section}\n")), "{section}");
+    }
+    for command in ["SERVE", "CHECK", "COMPLETIONS", "MAN"] {
+        assert!(page.contains(&format!("\n.SH \"LINERATE {command}\"\n")), "{command}");
+    }
+    for flag in flags_of("serve").iter().filter(|flag| *flag != "--help") {
+        assert!(page.contains(&format!("\\fB{}\\fR", flag.replace('-', "\\-"))), "{flag}");
+    }
+    for key in linerate_config::KEYS {
+        assert!(page.contains(&format!("\\fB{}\\fR = ", key.name)), "{}", key.name);
+    }
+}
+
+#[test]
+fn the_manual_page_renders_without_warnings() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("linerate.1");
+    fs::write(&page, printed(&["man"])).unwrap();
+    let output = Command::new("man")
+        .args(["--warnings=w", "-l"])
+        .arg(&page)
+        .env("LC_ALL", "C.UTF-8")
+        .env("MANWIDTH", "100")
+        .output();
+    match output {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", text(&output.stderr));
+            assert_eq!(text(&output.stderr), "");
+            let said = text(&output.stdout);
+            assert!(said.contains("linerate serve [OPTIONS] [DIR]"), "{said}");
+        }
+        Err(error) => eprintln!("SKIPPED the_manual_page_renders_without_warnings: no man: {error}"),
+    }
+}
+
+#[test]
+fn output_cut_short_is_no_failure() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = Command::new(env!("CARGO_BIN_EXE_linerate")).arg("man").stdout(writer).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+}
+
+/// The example of `deploy/`, its absolute paths moved into `folder`, and the files it names.
+fn example_in(folder: &Path) -> String {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/linerate.toml.example");
+    let example = fs::read_to_string(example).unwrap();
+    let prefix = folder.to_str().unwrap();
+    for (path, is_folder) in [
+        ("srv/www", true),
+        ("srv/media", true),
+        ("var/log/linerate", true),
+        ("etc/linerate", true),
+        ("etc/linerate/www.example.org.pem", false),
+        ("etc/linerate/www.example.org-key.pem", false),
+        ("etc/linerate/media-ecdsa.pem", false),
+        ("etc/linerate/media-ecdsa-key.pem", false),
+        ("etc/linerate/media-rsa.pem", false),
+        ("etc/linerate/media-rsa-key.pem", false),
+    ] {
+        let path = folder.join(path);
+        if is_folder { fs::create_dir_all(path).unwrap() } else { fs::write(path, "PEM").unwrap() }
+    }
+    ["/srv/", "/var/", "/etc/"]
+        .iter()
+        .fold(example, |example, root| example.replace(&format!("\"{root}"), &format!("\"{prefix}{root}")))
+}
+
+#[test]
+fn the_example_passes_check_as_it_is_and_with_every_key_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let example = example_in(folder.path());
+    let file = folder.path().join("linerate.toml");
+    let path = file.to_str().unwrap();
+    fs::write(&file, &example).unwrap();
+    let said = printed(&["check", "--config", path]);
+    assert!(said.contains("media.example.org, *.media.example.org"), "{said}");
+    assert!(said.contains("drain 10m"), "{said}");
+
+    let all_in: Vec<&str> = example
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(key) if key.starts_with(|first: char| first.is_ascii_lowercase()) => key,
+            _ => line,
+        })
+        .collect();
+    fs::write(&file, all_in.join("\n")).unwrap();
+    let said = printed(&["check", "--config", path]);
+    assert!(said.contains("workers        4, on CPUs 0-3"), "{said}");
+    for key in linerate_config::KEYS {
+        assert!(all_in.iter().any(|line| line.contains(&format!("{} = ", key.name))), "{}", key.name);
+    }
+}
+
+#[test]
+fn what_the_example_comments_out_are_the_defaults() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/linerate.toml.example");
+    let mut compared = 0;
+    for line in fs::read_to_string(example).unwrap().lines() {
+        let Some((name, value)) = line.strip_prefix('#').and_then(|line| line.split_once(" = ")) else {
+            continue;
+        };
+        let defaults =
+            linerate_config::KEYS.iter().filter(|key| key.name == name && !key.default.starts_with('('));
+        for key in defaults {
+            assert_eq!(value, key.default, "{name}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 15);
+}

@@ -29,7 +29,15 @@ impl Environment {
             ("command", std::env::args().skip(1).collect::<Vec<_>>().join(" ")),
             ("commit", commit(workspace)),
             ("CPU", cpu_model(&read("/proc/cpuinfo"))),
-            ("cores", format!("server {}, client {}, of {}", cores.server, cores.client, core_count())),
+            (
+                "cores",
+                format!(
+                    "server {}, client {}, of {}",
+                    cores.server,
+                    cores.client,
+                    core_count(&read("/proc/stat"))
+                ),
+            ),
             ("virtual machine", virtual_machine(&read("/proc/cpuinfo"))),
             ("governor", read_or("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "not to be seen")),
             (
@@ -99,8 +107,9 @@ fn virtual_machine(cpuinfo: &str) -> String {
     if flagged { "yes".to_string() } else { "not to be seen".to_string() }
 }
 
-fn core_count() -> usize {
-    std::thread::available_parallelism().map_or(0, std::num::NonZero::get)
+/// Counted in /proc/stat: this process is pinned and would only see its own core.
+fn core_count(stat: &str) -> usize {
+    stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count()
 }
 
 fn buffers() -> String {
@@ -143,6 +152,7 @@ mod tests {
         let arm = "processor : 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
         assert_eq!(cpu_model(arm), "implementer 0x41 part 0xd0c");
         assert_eq!(cpu_model(""), "unknown");
+        assert_eq!(core_count("cpu  1 2\ncpu0 1 2\ncpu1 0 0\nintr 5\n"), 2);
         assert_eq!(virtual_machine("flags\t\t: fpu hypervisor\n"), "yes");
     }
 }

@@ -77,6 +77,11 @@ impl Lineup {
         }
     }
 
+    /// Whether the host's nginx is the one that the targets were set against, on OpenSSL 3.0.
+    pub(crate) fn host_is_debian_12(&self) -> bool {
+        self.host.as_ref().is_some_and(|nginx| nginx.name == "nginx-12")
+    }
+
     /// Starts all of them.
     pub(crate) fn start(&self, setting: &Setting<'_>) -> Result<Running> {
         let nginx = |nginx: &Option<Nginx>| nginx.as_ref().map(|nginx| nginx.start(setting)).transpose();

@@ -46,7 +46,7 @@ use rounds::Limits;
 use servers::Setting;
 use servers::debian13::Debian13;
 use slices::Bench;
-use works::{Load, Unit, Work};
+use works::{Load, Role, Unit, Work};
 
 /// What we wish for: ten thousand connections in one process, and room.
 const FILE_LIMIT: u64 = 65_536;
@@ -146,6 +146,7 @@ impl Session<'_> {
             cipher,
             wrk: wrk.as_ref().ok(),
             slice_s: self.options.slice_s(),
+            bulk_bytes: self.options.bulk_bytes(),
         };
         println!("\n== TLS 1.3, {}, over {} ==", cipher.suite_name(), network.title());
         self.lineup.verify(&bench, &setting)?;
@@ -174,7 +175,10 @@ impl Session<'_> {
 
     /// Every work meets servers that were started just before.
     fn run_work(&self, work: &Work, bench: &Bench<'_>, setting: &Setting<'_>, pass: &mut Pass) -> Result<()> {
-        let Some(work) = work.restricted_to(|role| self.lineup.has(role)) else { return Ok(()) };
+        let Some(mut work) = work.restricted_to(|role| self.lineup.has(role)) else { return Ok(()) };
+        if !self.lineup.host_is_debian_12() {
+            work = work.without_targets_against(Role::NginxHost);
+        }
         let servers = self.lineup.start(setting)?;
         let (targets, labels) = self.lineup.targets(&work, &servers);
         if work.unit == Unit::Connection {

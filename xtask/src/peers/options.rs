@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::files::FILE_2GB;
+
 /// Flags of `cargo xtask peers`.
 #[derive(Debug, Clone, Serialize, clap::Args)]
 pub(crate) struct Options {
@@ -19,7 +21,8 @@ pub(crate) struct Options {
     /// The kind of the server certificate.
     #[arg(long, value_enum, default_value = "ecdsa")]
     pub(crate) certificate: CertificateKind,
-    /// Measure only the works whose name starts with this; may be repeated (`--only list` names them).
+    /// Measure only the works whose name starts with this (idle, bulk-8, bulk-2, bulk-1, keepalive-10mb,
+    /// keepalive-1mb, keepalive-100kb, keepalive-10kb, handshake, slow); may be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) only: Vec<String>,
     /// Leave a server out; may be repeated.
@@ -67,6 +70,11 @@ impl Options {
     /// Seconds a slice should last, `--quick` considered.
     pub(crate) fn slice_s(&self) -> f64 {
         if self.quick { self.seconds.min(0.5) } else { self.seconds }
+    }
+
+    /// How much of the 2 GB file each connection fetches, `--quick` considered.
+    pub(crate) fn bulk_bytes(&self) -> u64 {
+        if self.quick { 256_000_000 } else { FILE_2GB.bytes }
     }
 
     /// Fewest and most rounds of a work, `--quick` considered.

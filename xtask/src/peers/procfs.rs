@@ -21,6 +21,8 @@ pub(crate) struct ProcessStat {
     pub(crate) parent: u32,
     /// User and system time in clock ticks, threads that have ended included.
     pub(crate) cpu_ticks: u64,
+    /// The same of its children that have ended and were waited for.
+    pub(crate) children_ticks: u64,
 }
 
 /// Parses /proc/PID/stat. The second field, the name, may hold spaces and parentheses, so count from its end.
@@ -28,8 +30,9 @@ pub(crate) fn process_stat(stat: &str) -> Option<ProcessStat> {
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
     let parent = fields.nth(1)?.parse().ok()?;
     let user: u64 = fields.nth(9)?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(ProcessStat { parent, cpu_ticks: user + system })
+    let mut next = || fields.next()?.parse::<u64>().ok();
+    let (system, children_user, children_system) = (next()?, next()?, next()?);
+    Some(ProcessStat { parent, cpu_ticks: user + system, children_ticks: children_user + children_system })
 }
 
 /// The line of `core` in /proc/stat.
@@ -72,7 +75,7 @@ mod tests {
     #[test]
     fn a_process_name_may_look_like_fields() {
         let stat = "42 (a) S 7 (b) R 9 1 1 0 -1 4194560 500 0 0 0 120 30 5 6 20 0 1 0 99 1000 200";
-        assert_eq!(process_stat(stat), Some(ProcessStat { parent: 9, cpu_ticks: 150 }));
+        assert_eq!(process_stat(stat), Some(ProcessStat { parent: 9, cpu_ticks: 150, children_ticks: 11 }));
         assert_eq!(process_stat("42 (nginx) S 7 1"), None);
         assert_eq!(process_stat("no name"), None);
     }

@@ -15,9 +15,6 @@ use super::slices::Slice;
 use super::statistics::Summary;
 use super::works::Unit;
 
-/// Strangers on the server's core for longer than this share of a slice disturb it.
-const DISTURBED: f64 = 0.05;
-
 /// Everything, as `--json` writes it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -118,7 +115,7 @@ fn remarks(slices: &[Slice]) -> String {
         }
     };
     remark("client-limited", slices.iter().filter(|slice| slice.client_limited).count());
-    remark("disturbed", slices.iter().filter(|slice| slice.usage.foreign() > DISTURBED).count());
+    remark("disturbed", slices.iter().filter(|slice| slice.usage.disturbed()).count());
     if steal > 0.01 {
         remarks.push_str(&format!(", up to {:.0} % stolen", steal * 100.0));
     }

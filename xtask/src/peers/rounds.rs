@@ -57,7 +57,8 @@ pub(crate) fn measure(
     let mut plans: Vec<Plan> = Vec::new();
     for (entry, &target) in work.entries.iter().zip(targets) {
         stop_if(interrupted)?;
-        plans.push(bench.plan(target, entry.load)?);
+        let plan = bench.plan(target, entry.load, plans.first())?;
+        plans.push(plan);
     }
     let count = work.entries.len();
     let mut slices: Vec<Vec<Slice>> = vec![Vec::new(); count];
@@ -128,6 +129,7 @@ mod tests {
             server_core_busy_s: server_cpu_s * 2.0,
             server_core_busy: 1.0,
             client_core_busy: 0.5,
+            client_cpu_s: 0.5,
             steal: 0.0,
         };
         Slice { round, requests: 1, body_bytes, received_bytes: 0, usage, client_limited: false }

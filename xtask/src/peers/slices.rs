@@ -20,8 +20,7 @@ use super::options::Cipher;
 use super::servers::RunningServer;
 use super::works::{Load, SLOW_FEW_BYTES, SLOW_FEW_CONNECTIONS, Unit};
 
-/// What the first, unmeasured slice of the bulk work fetches on each connection.
-const BULK_TRIAL_BYTES: u64 = 128_000_000;
+/// Requests of the first, unmeasured slice of the handshake work.
 const HANDSHAKES_TRIAL: u64 = 300;
 
 /// What a slice needs to know beyond its server.
@@ -41,6 +40,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) wrk: Option<&'a Wrk>,
     /// How long a slice should last.
     pub(crate) slice_s: f64,
+    /// How much of the 2 GB file the bulk works fetch on each connection.
+    pub(crate) bulk_bytes: u64,
 }
 
 /// A server's listener.
@@ -128,10 +129,16 @@ impl Bench<'_> {
         Ok(agreed)
     }
 
-    /// Tries the load once, unmeasured, and sizes the slices by it.
-    pub(crate) fn plan(&self, target: Target<'_>, load: Load) -> Result<Plan> {
+    /// Tries the load once, unmeasured, and sizes the slices by it; `earlier` is the plan for another server.
+    pub(crate) fn plan(&self, target: Target<'_>, load: Load, earlier: Option<&Plan>) -> Result<Plan> {
         match load {
-            Load::Bulk { connections } => self.plan_bulk(target, connections),
+            Load::Bulk { connections } => {
+                let transfers = earlier.and_then(|plan| match plan {
+                    Plan::Client(Job::Discard(job)) => Some(job.transfers),
+                    _ => None,
+                });
+                self.plan_bulk(target, connections, transfers)
+            }
             Load::KeepAlive { file, connections } => {
                 let endpoints = target.server.endpoints;
                 let run = WrkRun {
@@ -172,30 +179,36 @@ impl Bench<'_> {
         }
     }
 
-    /// A slice is a number of bytes, not a time, so that the server begins and ends it idle.
-    fn plan_bulk(&self, target: Target<'_>, connections: usize) -> Result<Plan> {
-        let trial =
-            self.verified_discard(target, connections, 1, Span { start: 0, length: BULK_TRIAL_BYTES })?;
-        let (usage, outcome) = self.measured(target, &trial)?;
-        let per_connection = outcome.body_bytes as f64 / usage.wall_s * self.slice_s / connections as f64;
-        let transfers = (per_connection / FILE_2GB.bytes as f64).ceil().max(1.0);
-        let length = (per_connection / transfers) as u64;
-        let span = Span { start: 0, length: length.clamp(1_000_000, FILE_2GB.bytes) };
-        self.verified_discard(target, connections, transfers as usize, span)
-    }
-
-    fn verified_discard(
+    /// A slice is a number of bytes, not a time, so that the server begins and ends it idle. It is the same number
+    /// for all servers: what `sendfile` costs a byte depends on how much of the file the caches hold, and a
+    /// receiver that discards leaves nobody else to touch the bytes.
+    fn plan_bulk(
         &self,
         target: Target<'_>,
         connections: usize,
-        transfers: usize,
-        span: Span,
+        transfers_elsewhere: Option<usize>,
     ) -> Result<Plan> {
-        let path = FILE_2GB.url_path();
-        let verify = Verify { path: path.clone(), file: self.root.join(FILE_2GB.name), span: Some(span) };
-        let verified_wire_bytes = self.run(target, Job::Verify(verify))?.wire_bytes;
-        let job = Discard { path, span, connections, transfers, verified_wire_bytes };
+        let mut job = self.verified_discard(target, connections)?;
+        let (usage, _) = self.measured(target, &Plan::Client(Job::Discard(job.clone())))?;
+        let wished = (self.slice_s / usage.wall_s).round() as usize;
+        job.transfers = transfers_elsewhere.unwrap_or(wished.max(1));
         Ok(Plan::Client(Job::Discard(job)))
+    }
+
+    fn verified_discard(&self, target: Target<'_>, connections: usize) -> Result<Discard> {
+        let path = FILE_2GB.url_path();
+        let whole = self.bulk_bytes >= FILE_2GB.bytes;
+        let span = (!whole).then_some(Span { start: 0, length: self.bulk_bytes });
+        let verify = Verify { path: path.clone(), file: self.root.join(FILE_2GB.name), span };
+        let verified = self.run(target, Job::Verify(verify))?;
+        Ok(Discard {
+            path,
+            span,
+            body_bytes: verified.body_bytes,
+            connections,
+            transfers: 1,
+            verified_wire_bytes: verified.wire_bytes,
+        })
     }
 
     fn wrk(&self) -> Result<&Wrk> {
@@ -206,33 +219,47 @@ impl Bench<'_> {
     pub(crate) fn slice(&self, target: Target<'_>, plan: &Plan, round: usize) -> Result<Slice> {
         let (usage, outcome) =
             self.measured(target, plan).with_context(|| format!("{}, round {round}", target.server.name))?;
+        let meant_to_be_slow = matches!(plan, Plan::Client(Job::Slow(_)));
         Ok(Slice {
             round,
             requests: outcome.requests,
             body_bytes: outcome.body_bytes,
             received_bytes: outcome.wire_bytes,
             usage,
-            client_limited: usage.client_limited(),
+            client_limited: usage.client_limited() && !meant_to_be_slow,
         })
     }
 
     /// Runs a plan between two snapshots. Cores and wall clock end with the client's last byte, the server's CPU
     /// time when the server has come to rest.
     fn measured(&self, target: Target<'_>, plan: &Plan) -> Result<(Usage, Outcome)> {
+        match plan {
+            Plan::Client(job) => {
+                let mut client = Client::prepare(self.link, &self.order(target, job.clone()))?;
+                let pid = client.pid();
+                self.between(target, || client.go(), || accounting::process_cpu_s(pid))
+            }
+            Plan::Wrk(run) => {
+                let wrk = self.wrk()?;
+                self.between(target, || wrk.run(self.link, run), accounting::ended_children_cpu_s)
+            }
+        }
+    }
+
+    fn between(
+        &self,
+        target: Target<'_>,
+        work: impl FnOnce() -> Result<Outcome>,
+        client_cpu_s: impl Fn() -> Result<f64>,
+    ) -> Result<(Usage, Outcome)> {
         let pids = &target.server.pids;
-        let mut client = match plan {
-            Plan::Client(job) => Some(Client::prepare(self.link, &self.order(target, job.clone()))?),
-            Plan::Wrk(_) => None,
-        };
+        let client_before_s = client_cpu_s()?;
         let before = accounting::settled(pids, self.cores)?;
-        let outcome = match (plan, &mut client) {
-            (Plan::Wrk(run), _) => self.wrk()?.run(self.link, run)?,
-            (Plan::Client(_), Some(client)) => client.go()?,
-            (Plan::Client(_), None) => anyhow::bail!("the client was not started"),
-        };
+        let outcome = work()?;
         let end = Snapshot::take(pids, self.cores)?;
+        let client_cpu_s = client_cpu_s()? - client_before_s;
         let rest = accounting::settled(pids, self.cores)?;
-        let usage = Usage { server_cpu_s: rest.since(&before).server_cpu_s, ..end.since(&before) };
-        Ok((usage, outcome))
+        let server_cpu_s = rest.since(&before).server_cpu_s;
+        Ok((Usage { server_cpu_s, client_cpu_s, ..end.since(&before) }, outcome))
     }
 }

@@ -219,6 +219,17 @@ impl Work {
         (!entries.is_empty()).then(|| Self { entries, comparisons, ..self.clone() })
     }
 
+    /// The work without targets against `role`.
+    pub(crate) fn without_targets_against(&self, role: Role) -> Self {
+        let mut work = self.clone();
+        for comparison in &mut work.comparisons {
+            if work.entries[comparison.against].role == role && work.entries[comparison.ours].role != role {
+                comparison.target = None;
+            }
+        }
+        work
+    }
+
     /// The most connections at a time.
     pub(crate) fn connections(&self) -> usize {
         self.entries.iter().map(|entry| entry.load.connections()).max().unwrap_or(0)
@@ -269,5 +280,17 @@ mod tests {
         assert_eq!(without.entries[thirteen.ours].role, Role::Linerate);
         assert_eq!(without.entries[thirteen.against].role, Role::Nginx13);
         assert!(bulk.restricted_to(|_| false).is_none());
+    }
+
+    #[test]
+    fn targets_against_one_role_can_be_taken_back() {
+        let works = all(10_000);
+        let bulk = works.iter().find(|work| work.name == "bulk-8").unwrap();
+        let changed = bulk.without_targets_against(Role::NginxHost);
+        let targets = |work: &Work| -> Vec<Option<f64>> {
+            work.comparisons.iter().map(|comparison| comparison.target).collect()
+        };
+        assert_eq!(targets(bulk), [Some(1.0), Some(0.42), Some(0.55), Some(0.95)]);
+        assert_eq!(targets(&changed), [Some(1.0), None, Some(0.55), Some(0.95)]);
     }
 }

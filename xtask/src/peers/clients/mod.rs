@@ -117,6 +117,11 @@ impl Client {
         }
     }
 
+    /// The process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     fn tell(&mut self, line: &str) -> Result<()> {
         let orders = self.orders.as_mut().context("the client's standard input is closed")?;
         writeln!(orders, "{line}").context("the client has gone")

@@ -146,6 +146,7 @@ impl Session<'_> {
             cipher,
             wrk: wrk.as_ref().ok(),
             slice_s: self.options.slice_s(),
+            client_wait: self.options.client_wait,
             bulk_bytes: self.options.bulk_bytes(),
         };
         println!("\n== TLS 1.3, {}, over {} ==", cipher.suite_name(), network.title());

@@ -40,6 +40,10 @@ pub(crate) struct Options {
     /// How long each slice (one server, one round) should last.
     #[arg(long, default_value_t = 4.0)]
     pub(crate) seconds: f64,
+    /// How the discarding client waits: asleep, so that the server pays for waking it (a large part of what plain
+    /// sendfile costs on loopback, above all in a virtual machine), or spinning, so that nobody has to be woken.
+    #[arg(long, value_enum, default_value = "sleep")]
+    pub(crate) client_wait: ClientWait,
     /// The core of the servers.
     #[arg(long, default_value_t = 0)]
     pub(crate) server_cpu: usize,
@@ -143,6 +147,15 @@ impl CipherChoice {
             Self::Both => &[Cipher::Aes256Gcm, Cipher::Aes128Gcm],
         }
     }
+}
+
+/// `--client-wait`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+pub(crate) enum ClientWait {
+    /// In `recv`.
+    Sleep,
+    /// By asking again and again.
+    Spin,
 }
 
 /// `--certificate`.

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::accounting::{self, Cores, Snapshot, Usage};
+use super::accounting::{self, Cores, SATURATED, Snapshot, Usage};
 use super::certificate::Certificate;
 use super::clients::discard::Discard;
 use super::clients::handshakes::Handshakes;
@@ -16,7 +16,7 @@ use super::clients::wrk::{Wrk, WrkRun};
 use super::clients::{Client, Job, Order, Outcome, TlsOrder};
 use super::files::{self, FILE_1MB, FILE_2GB, FILE_10KB};
 use super::network::Link;
-use super::options::Cipher;
+use super::options::{Cipher, ClientWait};
 use super::servers::RunningServer;
 use super::works::{Load, SLOW_FEW_BYTES, SLOW_FEW_CONNECTIONS, Unit};
 
@@ -40,6 +40,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) wrk: Option<&'a Wrk>,
     /// How long a slice should last.
     pub(crate) slice_s: f64,
+    /// How the discarding client waits.
+    pub(crate) client_wait: ClientWait,
     /// How much of the 2 GB file the bulk works fetch on each connection.
     pub(crate) bulk_bytes: u64,
 }
@@ -207,6 +209,7 @@ impl Bench<'_> {
             body_bytes: verified.body_bytes,
             connections,
             transfers: 1,
+            wait: self.client_wait,
             verified_wire_bytes: verified.wire_bytes,
         })
     }
@@ -219,14 +222,20 @@ impl Bench<'_> {
     pub(crate) fn slice(&self, target: Target<'_>, plan: &Plan, round: usize) -> Result<Slice> {
         let (usage, outcome) =
             self.measured(target, plan).with_context(|| format!("{}, round {round}", target.server.name))?;
-        let meant_to_be_slow = matches!(plan, Plan::Client(Job::Slow(_)));
+        let client_limited = match (plan, outcome.fruitful_reads) {
+            // Here the client is meant to be the limit.
+            (Plan::Client(Job::Slow(_)), _) => false,
+            // It is always busy; the question is whether it ever waits.
+            (_, Some(share)) => share > SATURATED,
+            (_, None) => usage.client_limited(),
+        };
         Ok(Slice {
             round,
             requests: outcome.requests,
             body_bytes: outcome.body_bytes,
             received_bytes: outcome.wire_bytes,
             usage,
-            client_limited: usage.client_limited() && !meant_to_be_slow,
+            client_limited,
         })
     }
 

@@ -20,7 +20,7 @@ use super::{Order, TlsOrder};
 use crate::peers::options::Cipher;
 
 /// No answer for so long is a failure of the server.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Connections from one loopback address before the next is taken: well below the 28,000 ephemeral ports.
 const CONNECTIONS_PER_SOURCE: usize = 5_000;

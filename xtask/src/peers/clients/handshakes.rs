@@ -39,7 +39,7 @@ impl Handshakes {
                 .sum::<Result<u64>>()
         })?;
         let body_bytes = self.requests * self.body_bytes;
-        Ok(Outcome { requests: self.requests, body_bytes, wire_bytes, agreed: None })
+        Ok(Outcome { requests: self.requests, body_bytes, wire_bytes, ..Outcome::default() })
     }
 
     fn run_thread(&self, dialer: &Dialer, begun: &AtomicU64) -> Result<u64> {

@@ -69,6 +69,8 @@ pub(crate) struct Outcome {
     pub(crate) body_bytes: u64,
     /// Bytes received on the sockets, where the client counts them.
     pub(crate) wire_bytes: u64,
+    /// Share of the reads that found something, where the client spins: near 1 it is the client that is the limit.
+    pub(crate) fruitful_reads: Option<f64>,
     /// What was agreed on, where the client looks.
     pub(crate) agreed: Option<String>,
 }

@@ -64,6 +64,7 @@ impl Verify {
             requests: 1,
             body_bytes: head.content_length,
             wire_bytes: channel.stream.received,
+            fruitful_reads: None,
             agreed: Some(agreed),
         })
     }

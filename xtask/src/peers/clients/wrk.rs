@@ -92,7 +92,7 @@ impl Wrk {
             requests: totals.requests,
             body_bytes: totals.requests * run.body_bytes,
             wire_bytes: totals.bytes,
-            agreed: None,
+            ..Outcome::default()
         })
     }
 }

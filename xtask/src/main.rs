@@ -2,6 +2,8 @@
 
 mod peers;
 
+use std::process::ExitCode;
+
 use clap::Parser;
 
 /// What can be asked for on the command line.
@@ -15,9 +17,17 @@ enum Task {
     PeersClient,
 }
 
-fn main() -> anyhow::Result<()> {
-    match Task::parse() {
+fn main() -> ExitCode {
+    let done = match Task::parse() {
         Task::Peers(options) => peers::run(&options),
         Task::PeersClient => peers::run_client(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Without the backtrace that RUST_BACKTRACE would add: these errors are for operators.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }

@@ -1,0 +1,210 @@
+//! One line of the access log, as nginx's `combined` plus what TLS adds, or as JSON.
+
+use linerate_config::LogFormat;
+use std::{io::Write, net::IpAddr, time::Duration};
+
+/// What TLS did for a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Protection<'a> {
+    pub(crate) version: &'static str,
+    pub(crate) cipher: &'static str,
+    pub(crate) server_name: Option<&'a str>,
+    pub(crate) resumed: bool,
+}
+
+/// A request and what became of it.
+#[derive(Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) peer: IpAddr,
+    /// Local time zones are the reader's matter: the log is in UTC.
+    pub(crate) unix_seconds: u64,
+    pub(crate) method: &'a str,
+    pub(crate) target: &'a str,
+    pub(crate) http_version: &'static str,
+    pub(crate) host: Option<&'a str>,
+    pub(crate) status: u16,
+    pub(crate) bytes: u64,
+    pub(crate) referer: Option<&'a str>,
+    pub(crate) user_agent: Option<&'a str>,
+    pub(crate) protection: Option<Protection<'a>>,
+    pub(crate) engine: &'static str,
+    pub(crate) duration: Duration,
+    /// Whether the response was sent to its end.
+    pub(crate) complete: bool,
+}
+
+impl Entry<'_> {
+    /// Appends the line. Writing to memory cannot fail: the results of `write!` are dropped on purpose.
+    pub(crate) fn write(&self, format: LogFormat, line: &mut Vec<u8>) {
+        match format {
+            LogFormat::Combined => self.combined(line),
+            LogFormat::Json => self.json(line),
+        }
+        line.push(b'\n');
+    }
+
+    fn combined(&self, line: &mut Vec<u8>) {
+        let _ = write!(line, "{} - - [", self.peer);
+        common_log_time(self.unix_seconds, line);
+        let _ = write!(line, "] \"{} ", self.method);
+        escape(self.target, line);
+        let _ = write!(line, " {}\" {} {} \"", self.http_version, self.status, self.bytes);
+        escape(self.referer.unwrap_or("-"), line);
+        line.extend_from_slice(b"\" \"");
+        escape(self.user_agent.unwrap_or("-"), line);
+        let (version, cipher) = self.protection.map_or(("-", "-"), |tls| (tls.version, tls.cipher));
+        let outcome = if self.complete { "ok" } else { "cut" };
+        let _ = write!(
+            line,
+            "\" {version} {cipher} {} {}.{:06} {outcome}",
+            self.engine,
+            self.duration.as_secs(),
+            self.duration.subsec_micros()
+        );
+    }
+
+    fn json(&self, line: &mut Vec<u8>) {
+        let _ = write!(line, "{{\"time\":\"{}\"", rfc3339(self.unix_seconds));
+        let _ = write!(line, ",\"peer\":\"{}\",\"method\":", self.peer);
+        json_string(self.method, line);
+        for (name, value) in [
+            ("target", Some(self.target)),
+            ("protocol", Some(self.http_version)),
+            ("host", self.host),
+            ("referer", self.referer),
+            ("user_agent", self.user_agent),
+            ("tls_version", self.protection.map(|tls| tls.version)),
+            ("cipher", self.protection.map(|tls| tls.cipher)),
+            ("server_name", self.protection.and_then(|tls| tls.server_name)),
+            ("engine", Some(self.engine)),
+        ] {
+            let _ = write!(line, ",\"{name}\":");
+            match value {
+                Some(value) => json_string(value, line),
+                None => line.extend_from_slice(b"null"),
+            }
+        }
+        let resumed = self.protection.is_some_and(|tls| tls.resumed);
+        let _ = write!(
+            line,
+            ",\"resumed\":{resumed},\"status\":{},\"bytes\":{},\"duration_us\":{},\"complete\":{}}}",
+            self.status,
+            self.bytes,
+            self.duration.as_micros(),
+            self.complete
+        );
+    }
+}
+
+/// As nginx escapes: quotes, backslashes and what is not printable ASCII become `\xHH`.
+fn escape(text: &str, line: &mut Vec<u8>) {
+    for &byte in text.as_bytes() {
+        match byte {
+            b'"' | b'\\' | 0..=31 | 127..=255 => {
+                let _ = write!(line, "\\x{byte:02X}");
+            }
+            _ => line.push(byte),
+        }
+    }
+}
+
+fn json_string(text: &str, line: &mut Vec<u8>) {
+    // Serialising a string into memory cannot fail.
+    let _ = serde_json::to_writer(line, text);
+}
+
+/// Year, month, day, hour, minute and second of a Unix time, in UTC.
+fn civil(unix_seconds: u64) -> [u64; 6] {
+    let (days, seconds) = (unix_seconds / 86_400, unix_seconds % 86_400);
+    // Howard Hinnant's days-to-civil: years that begin in March make leap days come last.
+    let shifted = days + 719_468;
+    let era_day = shifted % 146_097;
+    let era_year = (era_day - era_day / 1460 + era_day / 36_524 - era_day / 146_096) / 365;
+    let year_day = era_day - (365 * era_year + era_year / 4 - era_year / 100);
+    let march_month = (5 * year_day + 2) / 153;
+    let day = year_day - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = shifted / 146_097 * 400 + era_year + u64::from(month <= 2);
+    [year, month, day, seconds / 3600, seconds / 60 % 60, seconds % 60]
+}
+
+fn rfc3339(unix_seconds: u64) -> String {
+    let [year, month, day, hour, minute, second] = civil(unix_seconds);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+fn common_log_time(unix_seconds: u64, line: &mut Vec<u8>) {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let [year, month, day, hour, minute, second] = civil(unix_seconds);
+    let month = MONTHS[(month - 1) as usize % 12];
+    let _ = write!(line, "{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> Entry<'static> {
+        Entry {
+            peer: "192.0.2.7".parse().unwrap(),
+            unix_seconds: 1_456_704_000 + 3661,
+            method: "GET",
+            target: "/a\"b\\\u{e9}\n",
+            http_version: "HTTP/1.1",
+            host: Some("example.org"),
+            status: 206,
+            bytes: 12,
+            referer: None,
+            user_agent: Some("curl/8 \"x\""),
+            protection: Some(Protection {
+                version: "TLSv1.3",
+                cipher: "TLS_AES_128_GCM_SHA256",
+                server_name: Some("example.org"),
+                resumed: true,
+            }),
+            engine: "user",
+            duration: Duration::from_micros(1_000_042),
+            complete: true,
+        }
+    }
+
+    fn line(format: LogFormat) -> String {
+        let mut line = Vec::new();
+        entry().write(format, &mut line);
+        String::from_utf8(line).unwrap()
+    }
+
+    #[test]
+    fn combined_is_one_line_whatever_the_client_sends() {
+        assert_eq!(
+            line(LogFormat::Combined),
+            "192.0.2.7 - - [29/Feb/2016:01:01:01 +0000] \"GET /a\\x22b\\x5C\\xC3\\xA9\\x0A HTTP/1.1\" 206 12 \"-\" \
+             \"curl/8 \\x22x\\x22\" TLSv1.3 TLS_AES_128_GCM_SHA256 user 1.000042 ok\n"
+        );
+    }
+
+    #[test]
+    fn json_is_json() {
+        let value: serde_json::Value = serde_json::from_str(&line(LogFormat::Json)).unwrap();
+        assert_eq!(value["time"], "2016-02-29T01:01:01Z");
+        assert_eq!(value["target"], "/a\"b\\\u{e9}\n");
+        assert_eq!(value["duration_us"], 1_000_042);
+        assert_eq!(value["referer"], serde_json::Value::Null);
+        assert_eq!(value["complete"], true);
+    }
+
+    #[test]
+    fn dates_are_right_around_leap_days_and_centuries() {
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_800, "2000-03-01T00:00:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (1_735_689_599, "2024-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(rfc3339(seconds), expected);
+        }
+    }
+}

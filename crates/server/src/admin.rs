@@ -1,0 +1,130 @@
+//! The admin listener: `/healthz` for load balancers, `/metrics` for Prometheus, and a page that names them. Plain
+//! HTTP, one request a connection, meant for the machine itself.
+
+use crate::{
+    metrics::{self, Metrics},
+    report,
+};
+use linerate_http::{ImfFixdate, Method, RequestLimits, Responder, Status, parse_request};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
+
+/// Connections served at once; more wait.
+const CONNECTIONS_LIMIT: usize = 32;
+/// A request and its response take no longer.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+const HEAD_LIMIT_BYTES: usize = 8 * 1024;
+
+/// What the admin pages tell.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) workers: Vec<Arc<Metrics>>,
+    /// `/healthz` says no from the moment the server begins to drain.
+    pub(crate) draining: AtomicBool,
+    pub(crate) started: SystemTime,
+    pub(crate) reloads: [std::sync::atomic::AtomicU64; 2],
+}
+
+impl State {
+    fn metrics(&self) -> String {
+        let started = self.started.duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
+        let [succeeded, failed] = [0, 1].map(|index| self.reloads[index].load(Ordering::Relaxed));
+        metrics::render(
+            &self.workers,
+            &[
+                ("linerate_start_time_seconds", "When the server started, in seconds since 1970.", started),
+                ("linerate_reloads_succeeded", "Reloads that took effect.", succeeded),
+                (
+                    "linerate_reloads_failed",
+                    "Reloads that left the old configuration or certificate serving.",
+                    failed,
+                ),
+                ("linerate_workers", "Workers.", self.workers.len() as u64),
+            ],
+        )
+    }
+}
+
+/// Serves until dropped.
+pub(crate) async fn run(listener: TcpListener, state: Arc<State>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_LIMIT));
+    loop {
+        // The semaphore is never closed.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let state = Arc::clone(&state);
+                tokio::spawn(async move {
+                    // A client that is slow or gone is its own problem.
+                    let _ = tokio::time::timeout(TIME_LIMIT, answer(stream, &state)).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                report::warn(&format!("the admin listener: {error}"));
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn answer(mut stream: TcpStream, state: &State) -> io::Result<()> {
+    let mut buffer = Vec::new();
+    let limits = RequestLimits { head_bytes: HEAD_LIMIT_BYTES, ..RequestLimits::default() };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
+    let date = ImfFixdate::at(i64::try_from(now).unwrap_or(i64::MAX));
+    let response = loop {
+        match parse_request(&buffer, &limits) {
+            Ok(Some((request, _))) => {
+                let responder = Responder::for_request(&request, &date, Some("linerate"), false);
+                break respond(&responder, request.method, request.path, state);
+            }
+            Ok(None) => {
+                if stream.read_buf(&mut buffer).await? == 0 {
+                    return Ok(());
+                }
+            }
+            Err(error) => {
+                let mut page = Vec::new();
+                let responder = Responder::without_request(&date, Some("linerate"));
+                let _ = responder.plain_error(error.status(), error.explanation(), &mut page);
+                break page;
+            }
+        }
+    };
+    stream.write_all(&response).await?;
+    stream.shutdown().await
+}
+
+fn respond(responder: &Responder<'_>, method: Method<'_>, path: &str, state: &State) -> Vec<u8> {
+    let mut page = Vec::new();
+    let _ = match (method, path) {
+        (Method::Get | Method::Head, "/healthz") if state.draining.load(Ordering::Relaxed) => {
+            responder.plain_error(Status::ServiceUnavailable, "draining", &mut page)
+        }
+        (Method::Get | Method::Head, "/healthz") => responder.plain_error(Status::Ok, "ok", &mut page),
+        (Method::Get | Method::Head, "/metrics") => {
+            // The content ends with its own line feed; the format asks for exactly one.
+            responder.plain_error(Status::Ok, state.metrics().trim_end(), &mut page)
+        }
+        (Method::Get | Method::Head, "/") => {
+            responder.plain_error(Status::Ok, "linerate admin\n\n/healthz\n/metrics", &mut page)
+        }
+        (Method::Get | Method::Head, _) => {
+            responder.plain_error(Status::NotFound, "Here are /healthz and /metrics.", &mut page)
+        }
+        _ => responder.method_not_allowed("GET, HEAD", &mut page),
+    };
+    page
+}

@@ -1,0 +1,118 @@
+//! One connection from accept to close.
+
+use crate::{
+    ending::Ending,
+    exchange::{Client, Service, TlsFacts, serve},
+    handshake::{self, HandshakeEnd},
+    link::{Link, Protection},
+    snapshot::Snapshot,
+    watch::Watch,
+    worker::HandshakeTicket,
+};
+use linerate_config::ListenerKind;
+use linerate_record::{Channel, KeyUpdateRate, Opener, RecordError, RecordLimit, Sealer};
+use linerate_tls::{Established, FailureKind, KeySchedule};
+use std::{net::SocketAddr, rc::Rc, sync::Arc, time::Instant};
+use tokio::net::TcpStream;
+
+/// Serves a connection to its end.
+pub(crate) async fn run(
+    stream: TcpStream,
+    address: SocketAddr,
+    kind: ListenerKind,
+    service: Rc<Service>,
+    ticket: Option<HandshakeTicket>,
+) {
+    let workplace = Rc::clone(&service.workplace);
+    let watch = workplace.watches.enter();
+    let (link, client) = match kind {
+        ListenerKind::Tls => match secure(stream, address, &watch, &service).await {
+            Some(secured) => secured,
+            None => return,
+        },
+        ListenerKind::Plaintext | ListenerKind::Redirect => {
+            let client = Client { address, tls: None, redirect: kind == ListenerKind::Redirect };
+            match Link::new(stream, watch, Rc::clone(&workplace), Protection::Plain, Vec::new()) {
+                Ok(link) => (link, client),
+                Err(ending) => return workplace.metrics.close(ending.closed()),
+            }
+        }
+    };
+    // The handshake's place is free for another.
+    drop(ticket);
+    finish(link, &service, &client).await;
+}
+
+async fn finish(mut link: Link<KeySchedule>, service: &Service, client: &Client) {
+    let (ending, linger) = serve(&mut link, service, client).await;
+    service.workplace.metrics.close(ending.closed());
+    link.close(&ending, linger).await;
+}
+
+/// The handshake, and what follows from it.
+async fn secure(
+    stream: TcpStream,
+    address: SocketAddr,
+    watch: &Rc<Watch>,
+    service: &Service,
+) -> Option<(Link<KeySchedule>, Client)> {
+    let workplace = &service.workplace;
+    let started = Instant::now();
+    let snapshot = service.snapshots.load_full();
+    // A TLS listener exists only together with an acceptor.
+    let acceptor = snapshot.acceptor.as_ref()?;
+    let finished = match handshake::run(acceptor, &stream, watch, workplace).await {
+        Ok(finished) => finished,
+        Err(HandshakeEnd::Ended(ending)) => {
+            workplace.metrics.handshake_failed(ending.closed().label());
+            workplace.metrics.close(ending.closed());
+            return None;
+        }
+        Err(HandshakeEnd::Failed(failure)) => {
+            let label = failure.kind().label();
+            workplace.metrics.handshake_failed(label);
+            workplace.metrics.close(Ending::Handshake(label).closed());
+            if failure.kind() == FailureKind::PlainHttp {
+                handshake::answer_plain_http(stream, Rc::clone(watch), Rc::clone(workplace)).await;
+            }
+            return None;
+        }
+    };
+    workplace.metrics.handshake(finished.established.version, finished.established.resumed);
+    workplace.metrics.handshake_seconds.observe(started.elapsed());
+    let client = Client {
+        address,
+        tls: Some(TlsFacts {
+            version: finished.established.version.label(),
+            cipher: finished.established.cipher_suite.iana_name(),
+            server_name: finished.established.server_name.clone(),
+            certificate: Arc::clone(&finished.established.certificate),
+            resumed: finished.established.resumed,
+        }),
+        redirect: false,
+    };
+    let link = channel(*finished.established, &snapshot).map_err(Ending::Record).and_then(|channel| {
+        let protection = Protection::Tls(Box::new(channel));
+        Link::new(stream, Rc::clone(watch), Rc::clone(workplace), protection, finished.arrived)
+    });
+    match link {
+        Ok(link) => Some((link, client)),
+        Err(ending) => {
+            workplace.metrics.close(ending.closed());
+            None
+        }
+    }
+}
+
+/// The record layer takes over where the handshake stopped (INV-NONCE-2).
+fn channel(established: Established, snapshot: &Snapshot) -> Result<Channel<KeySchedule>, RecordError> {
+    let (send, receive) = (&established.send, &established.receive);
+    let own = RecordLimit::of(send.key.aead());
+    let limit = snapshot.records_per_key_limit.map_or(own, |records| own.lowered_to(records));
+    Ok(Channel::new(
+        Sealer::new(&send.key, send.sequence_number, limit)?,
+        Opener::new(&receive.key, receive.sequence_number)?,
+        established.key_schedule,
+        KeyUpdateRate::new(snapshot.key_updates_per_second_limit),
+    ))
+}

@@ -1,0 +1,75 @@
+//! How a connection ends: one enum, so that every end is counted, and logged where an operator can do something.
+
+use crate::{
+    metrics::Closed,
+    watch::{Expiry, Stage},
+};
+use linerate_record::RecordError;
+use std::{fmt, io};
+
+/// Why a connection goes no further.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// All went well: the last response was sent, and no further request is wanted or possible.
+    Served,
+    /// The peer closed its side.
+    PeerClosed,
+    /// A wait took too long, or the server is going down.
+    Expired(Expiry),
+    /// The socket failed: reset, unreachable.
+    Socket(io::Error),
+    /// A fault in the record layer; the alert is on its way.
+    Record(RecordError),
+    /// The handshake failed; the word is for metrics.
+    Handshake(&'static str),
+    /// The file got shorter while it was sent, at this offset.
+    Truncated { offset: u64 },
+    /// The file could not be read.
+    Unreadable(io::Error),
+    /// The peer's bytes are no HTTP: it was told so.
+    BadRequest,
+}
+
+impl Ending {
+    /// The counter it belongs to.
+    pub(crate) fn closed(&self) -> Closed {
+        match self {
+            Self::Served => Closed::Served,
+            Self::PeerClosed => Closed::Peer,
+            Self::Expired(Expiry::Drain) => Closed::Drain,
+            Self::Expired(Expiry::Deadline(stage)) => match stage {
+                Stage::Handshake => Closed::HandshakeTimeout,
+                Stage::Idle => Closed::Idle,
+                Stage::Head => Closed::Header,
+                Stage::Sending => Closed::Writing,
+                Stage::Closing => Closed::Served,
+            },
+            Self::Socket(_) => Closed::Reset,
+            Self::Record(RecordError::KeyExhausted) => Closed::RecordLimit,
+            Self::Record(_) => Closed::RecordFault,
+            Self::Handshake(_) => Closed::Handshake,
+            Self::Truncated { .. } => Closed::BrokenFile,
+            Self::Unreadable(_) => Closed::Unreadable,
+            Self::BadRequest => Closed::Request,
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Served => formatter.write_str("the last response was sent"),
+            Self::PeerClosed => formatter.write_str("the peer closed the connection"),
+            Self::Expired(Expiry::Drain) => formatter.write_str("the server is going down"),
+            Self::Expired(Expiry::Deadline(stage)) => write!(formatter, "timed out ({stage:?})"),
+            Self::Socket(error) => write!(formatter, "the connection failed: {error}"),
+            Self::Record(fault) => fault.fmt(formatter),
+            Self::Handshake(reason) => write!(formatter, "the handshake failed: {reason}"),
+            Self::Truncated { offset } => {
+                write!(formatter, "the file was cut short at byte {offset} while it was sent")
+            }
+            Self::Unreadable(error) => write!(formatter, "the file could not be read: {error}"),
+            Self::BadRequest => formatter.write_str("the request was malformed"),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The plaintext engine: heads by `send`, files by `sendfile`, straight from the page cache. It is also the yardstick
+//! that the price of TLS is measured with.
+
+use super::{Piece, Pieces, source::Source};
+use linerate_os::{
+    file::{ResidentRead, read_resident},
+    socket::{Follows, send, send_file},
+};
+use std::{
+    io::{self, IoSliceMut},
+    ops::Range,
+    os::fd::AsFd,
+};
+
+/// How far a turn got.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// So many bytes went into the socket.
+    Sent(u64),
+    /// The socket is full.
+    Full,
+    /// These bytes of the file are not in memory.
+    Cold(Range<u64>),
+    /// The file ends at this offset, earlier than it did when the response began (INV-FILE-1).
+    Truncated(u64),
+}
+
+/// Pages are probed this far apart: the kernel reads ahead in runs at least as long.
+const PROBE_STEP_BYTES: u64 = 128 * 1024;
+
+/// Sends the next of `pieces`, at most `limit_bytes`, without waiting, and strikes it off.
+pub(crate) fn step(
+    socket: &impl AsFd,
+    pieces: &mut Pieces<'_>,
+    source: Option<Source<'_>>,
+    limit_bytes: u64,
+) -> io::Result<Step> {
+    let Some(piece) = pieces.upcoming(limit_bytes).next() else { return Ok(Step::Sent(0)) };
+    let sent = match piece {
+        Piece::Bytes(bytes) => {
+            let follows =
+                if pieces.remaining_bytes() > bytes.len() as u64 { Follows::More } else { Follows::Nothing };
+            send(socket, bytes, follows)
+        }
+        Piece::File(range) => {
+            let Some(source) = source else { return Err(io::ErrorKind::InvalidInput.into()) };
+            if let Some(cold) = cold_part(source, &range)? {
+                return Ok(Step::Cold(cold));
+            }
+            // Bounded by `limit_bytes`, which is far below usize::MAX.
+            match send_file(socket, source.file, range.start, (range.end - range.start) as usize) {
+                Ok(0) => return Ok(Step::Truncated(range.start)),
+                other => other,
+            }
+        }
+    };
+    match sent {
+        Ok(bytes) => {
+            pieces.advance(bytes as u64);
+            Ok(Step::Sent(bytes as u64))
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Step::Full),
+        Err(error) => Err(error),
+    }
+}
+
+/// The part of `range` from the first probed page on that is not in memory.
+fn cold_part(source: Source<'_>, range: &Range<u64>) -> io::Result<Option<Range<u64>>> {
+    let mut position = range.start;
+    while position < range.end {
+        let mut probe = [0];
+        if read_resident(source.file, &mut [IoSliceMut::new(&mut probe)], position)?
+            == ResidentRead::WouldWait
+        {
+            return Ok(Some(position..range.end));
+        }
+        position = (position / PROBE_STEP_BYTES + 1) * PROBE_STEP_BYTES;
+    }
+    Ok(None)
+}

@@ -1,0 +1,340 @@
+//! The user engine: plaintext from the page cache or a mapping is sealed record by record into a batch that fits the
+//! cache, and the batch leaves with one `send`.
+//!
+//! With `pread` the plaintext is read straight into its place in the batch and sealed there. From a kept mapping it is
+//! sealed out of place: one copy less. Figures: docs/MEASUREMENTS.md.
+
+use super::{
+    Piece, Pieces,
+    source::{Read, Source, in_memory, is_whole, read},
+};
+use linerate_os::mapping::Mapping;
+use linerate_record::{Channel, ContentType, KeySource, Layout, MAX_PLAINTEXT_BYTES, RecordError, Sealer};
+use std::{
+    io::{self, IoSliceMut},
+    ops::Range,
+};
+
+/// Why a batch could not be made.
+#[derive(Debug)]
+pub(crate) enum SealFault {
+    /// The file is shorter than it was when the response began, from this offset on.
+    Truncated { offset: u64 },
+    /// The file cannot be read.
+    Unreadable(io::Error),
+    /// The record layer refused: for a TLS 1.2 connection this is its end ([`RecordError::KeyExhausted`]).
+    Record(RecordError),
+}
+
+impl From<RecordError> for SealFault {
+    fn from(fault: RecordError) -> Self {
+        Self::Record(fault)
+    }
+}
+
+/// What became of an attempt to fill a batch.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Sealed {
+    /// The batch holds records: send them.
+    Records,
+    /// These bytes of the file are not in memory: fetch them where waiting is allowed, then try again.
+    Cold(Range<u64>),
+}
+
+/// How large the records and batches of one connection are at the moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizing {
+    /// Plaintext bytes of a record, at most [`MAX_PLAINTEXT_BYTES`].
+    pub(crate) record_bytes: usize,
+    /// Plaintext bytes of a batch.
+    pub(crate) batch_bytes: usize,
+}
+
+/// A worker's memory for sealed records. It is never grown while serving, and belongs to no connection.
+pub(crate) struct Batch {
+    bytes: Box<[u8]>,
+    filled_bytes: usize,
+    records: Vec<RecordPlan>,
+    control: Vec<u8>,
+    residency: Vec<u8>,
+}
+
+/// A record to be: its place in the batch and the plaintext it will carry.
+#[derive(Clone, Copy, Debug)]
+struct RecordPlan {
+    place: usize,
+    plaintext_bytes: usize,
+}
+
+/// Room for a key update in front of the records.
+const CONTROL_BYTES: usize = 64;
+
+impl Batch {
+    /// Room for `batch_bytes` of plaintext in full records.
+    pub(crate) fn new(batch_bytes: usize) -> Self {
+        let records = batch_bytes.div_ceil(MAX_PLAINTEXT_BYTES).max(1) + 1;
+        let layout = Layout::new(linerate_record::Version::Tls12, linerate_record::Aead::Aes128Gcm);
+        let room = CONTROL_BYTES + records * layout.record_bytes(MAX_PLAINTEXT_BYTES);
+        Self {
+            bytes: vec![0; room].into_boxed_slice(),
+            filled_bytes: 0,
+            records: Vec::with_capacity(records),
+            control: Vec::with_capacity(CONTROL_BYTES),
+            residency: Vec::new(),
+        }
+    }
+
+    /// The sealed records.
+    pub(crate) fn sealed(&self) -> &[u8] {
+        &self.bytes[..self.filled_bytes]
+    }
+
+    /// Seals the next of `pieces`, as much as `sizing` and the key's limit allow, and strikes it off. A key update
+    /// that is due goes first.
+    pub(crate) fn seal<K: KeySource>(
+        &mut self,
+        channel: &mut Channel<K>,
+        pieces: &mut Pieces<'_>,
+        source: Option<Source<'_>>,
+        sizing: Sizing,
+    ) -> Result<Sealed, SealFault> {
+        self.control.clear();
+        channel.prepare_sending(&mut self.control)?;
+        self.bytes[..self.control.len()].copy_from_slice(&self.control);
+        self.filled_bytes = self.control.len();
+
+        let sealer = channel.sealer()?;
+        let planned_bytes = self.plan(sealer, pieces.remaining_bytes(), sizing);
+        let mapping = source.as_ref().and_then(|source| source.mapping);
+        let ready = match (mapping, source) {
+            (Some(mapping), Some(source)) => {
+                self.take_from_mapping(sealer, pieces, planned_bytes, source, mapping)?
+            }
+            (_, source) => self.read_and_seal(sealer, pieces, planned_bytes, source)?,
+        };
+        match ready {
+            Ready::Plaintext(bytes) => pieces.advance(bytes),
+            // A key update alone is worth sending; the file's bytes come with the next batch.
+            Ready::Cold(range) if self.filled_bytes == 0 => return Ok(Sealed::Cold(range)),
+            Ready::Cold(_) => {}
+        }
+        Ok(Sealed::Records)
+    }
+
+    /// Lays out the records of this batch. Returns the plaintext bytes they will carry.
+    fn plan(&mut self, sealer: &Sealer, available_bytes: u64, sizing: Sizing) -> u64 {
+        self.records.clear();
+        let layout = sealer.layout();
+        let record_bytes = sizing.record_bytes.clamp(1, MAX_PLAINTEXT_BYTES);
+        let mut left = available_bytes.min(sizing.batch_bytes.max(1) as u64);
+        let mut place = self.filled_bytes;
+        let mut planned_bytes = 0;
+        while left > 0 && (self.records.len() as u64) < sealer.remaining_records() {
+            let plaintext_bytes = record_bytes.min(usize::try_from(left).unwrap_or(record_bytes));
+            let end = place + layout.record_bytes(plaintext_bytes);
+            if end > self.bytes.len() {
+                break;
+            }
+            self.records.push(RecordPlan { place, plaintext_bytes });
+            place = end;
+            left -= plaintext_bytes as u64;
+            planned_bytes += plaintext_bytes as u64;
+        }
+        planned_bytes
+    }
+
+    /// Reads the plaintext into its places, then seals it there.
+    fn read_and_seal(
+        &mut self,
+        sealer: &mut Sealer,
+        pieces: &Pieces<'_>,
+        planned_bytes: u64,
+        source: Option<Source<'_>>,
+    ) -> Result<Ready, SealFault> {
+        let prefix_bytes = sealer.layout().prefix_bytes();
+        let mut position = 0;
+        for piece in pieces.upcoming(planned_bytes) {
+            match piece {
+                Piece::Bytes(bytes) => {
+                    self.copy_in(prefix_bytes, position, bytes);
+                    position += bytes.len() as u64;
+                }
+                Piece::File(range) => {
+                    let Some(source) = source else {
+                        return Err(SealFault::Record(RecordError::Misuse("a file range without a file")));
+                    };
+                    let length = range.end - range.start;
+                    let mut places = self.places(prefix_bytes, position, length);
+                    match read(source.file, &mut places, range.start).map_err(SealFault::Unreadable)? {
+                        Read::Whole => position += length,
+                        Read::Truncated(bytes) => {
+                            return Err(SealFault::Truncated { offset: range.start + bytes as u64 });
+                        }
+                        Read::Until(bytes) => {
+                            position += bytes as u64;
+                            if position == 0 {
+                                return Ok(Ready::Cold(range));
+                            }
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        self.cut_to(position);
+        for index in 0..self.records.len() {
+            let record = self.record(sealer.layout(), index);
+            sealer.seal_in_place(ContentType::ApplicationData, &mut self.bytes[record.clone()])?;
+            self.filled_bytes = record.end;
+        }
+        Ok(Ready::Plaintext(position))
+    }
+
+    /// Seals straight from the mapping; a record that also holds other bytes is put together in its place first.
+    fn take_from_mapping(
+        &mut self,
+        sealer: &mut Sealer,
+        pieces: &Pieces<'_>,
+        planned_bytes: u64,
+        source: Source<'_>,
+        mapping: &Mapping,
+    ) -> Result<Ready, SealFault> {
+        let mut end_of_file_bytes = 0;
+        for piece in pieces.upcoming(planned_bytes) {
+            if let Piece::File(range) = piece {
+                let resident = mapping.is_resident(in_memory(&range), &mut self.residency);
+                if !resident.map_err(SealFault::Unreadable)? {
+                    // Pages that a truncation took away never become resident: waiting for them would not end.
+                    let length = source.file.metadata().map_err(SealFault::Unreadable)?.len();
+                    if length < range.end {
+                        return Err(SealFault::Truncated { offset: length });
+                    }
+                    return Ok(Ready::Cold(range));
+                }
+                end_of_file_bytes = end_of_file_bytes.max(range.end);
+            }
+        }
+        let layout = sealer.layout();
+        let mut upcoming = pieces.upcoming(planned_bytes);
+        let mut current = upcoming.next();
+        for index in 0..self.records.len() {
+            let record = self.record(layout, index);
+            let plaintext_bytes = self.records[index].plaintext_bytes;
+            if let Some(Piece::File(range)) = &mut current
+                && range.end - range.start >= plaintext_bytes as u64
+            {
+                let end = range.start + plaintext_bytes as u64;
+                let plaintext = mapping.bytes(in_memory(&(range.start..end)));
+                if plaintext.len() != plaintext_bytes {
+                    return Err(SealFault::Truncated { offset: range.start });
+                }
+                sealer.seal_from(ContentType::ApplicationData, plaintext, &mut self.bytes[record.clone()])?;
+                range.start = end;
+                if range.start == range.end {
+                    current = upcoming.next();
+                }
+            } else {
+                let place = record.start + layout.prefix_bytes();
+                assemble(
+                    &mut self.bytes[place..place + plaintext_bytes],
+                    &mut current,
+                    &mut upcoming,
+                    mapping,
+                );
+                sealer.seal_in_place(ContentType::ApplicationData, &mut self.bytes[record.clone()])?;
+            }
+            self.filled_bytes = record.end;
+        }
+        if !is_whole(&source, mapping, end_of_file_bytes) {
+            // What was sealed may be zeros where there was data: nothing of it may leave.
+            self.filled_bytes = 0;
+            let offset = source.file.metadata().map_or(0, |status| status.len().min(end_of_file_bytes));
+            return Err(SealFault::Truncated { offset });
+        }
+        Ok(Ready::Plaintext(planned_bytes))
+    }
+
+    fn record(&self, layout: Layout, index: usize) -> Range<usize> {
+        let RecordPlan { place, plaintext_bytes } = self.records[index];
+        place..place + layout.record_bytes(plaintext_bytes)
+    }
+
+    /// Copies `bytes` to where position `position` of the batch's plaintext stands.
+    fn copy_in(&mut self, prefix_bytes: usize, position: u64, mut bytes: &[u8]) {
+        for place in self.places(prefix_bytes, position, bytes.len() as u64).iter_mut() {
+            let (now, later) = bytes.split_at(place.len());
+            place.copy_from_slice(now);
+            bytes = later;
+        }
+    }
+
+    /// The places in the batch for `length` bytes of plaintext from `position` on.
+    fn places(&mut self, prefix_bytes: usize, position: u64, length: u64) -> Vec<IoSliceMut<'_>> {
+        let mut places = Vec::with_capacity(self.records.len());
+        let mut rest = &mut self.bytes[..];
+        let mut cut = 0;
+        let mut record_start = 0;
+        for record in &self.records {
+            let record_end = record_start + record.plaintext_bytes as u64;
+            let from = position.max(record_start);
+            let to = (position + length).min(record_end);
+            if from < to {
+                let start = record.place + prefix_bytes + (from - record_start) as usize;
+                let (_, behind) = std::mem::take(&mut rest).split_at_mut(start - cut);
+                let (place, behind) = behind.split_at_mut((to - from) as usize);
+                cut = start + place.len();
+                places.push(IoSliceMut::new(place));
+                rest = behind;
+            }
+            record_start = record_end;
+        }
+        places
+    }
+
+    /// Keeps of the planned records what `plaintext_bytes` fill; the last may get shorter.
+    fn cut_to(&mut self, plaintext_bytes: u64) {
+        let mut left = plaintext_bytes;
+        for record in &mut self.records {
+            record.plaintext_bytes = record.plaintext_bytes.min(usize::try_from(left).unwrap_or(usize::MAX));
+            left -= record.plaintext_bytes as u64;
+        }
+        self.records.retain(|record| record.plaintext_bytes > 0);
+    }
+}
+
+enum Ready {
+    /// So many bytes of plaintext were sealed.
+    Plaintext(u64),
+    /// Nothing was sealed: these bytes of the file are not in memory.
+    Cold(Range<u64>),
+}
+
+/// Fills `place` from the pieces that come next, of which one or more end in it.
+fn assemble<'a>(
+    mut place: &mut [u8],
+    current: &mut Option<Piece<'a>>,
+    upcoming: &mut impl Iterator<Item = Piece<'a>>,
+    mapping: &Mapping,
+) {
+    while let Some(piece) = current {
+        let bytes = match piece {
+            Piece::Bytes(bytes) => bytes,
+            Piece::File(range) => mapping.bytes(in_memory(range)),
+        };
+        let length = bytes.len().min(place.len());
+        let (now, later) = std::mem::take(&mut place).split_at_mut(length);
+        now.copy_from_slice(&bytes[..now.len()]);
+        place = later;
+        match piece {
+            Piece::Bytes(bytes) => *bytes = &bytes[now.len()..],
+            Piece::File(range) => range.start += now.len() as u64,
+        }
+        if piece.length_bytes() > 0 {
+            break;
+        }
+        *current = upcoming.next();
+    }
+}
+
+#[cfg(test)]
+mod tests;

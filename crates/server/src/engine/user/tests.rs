@@ -1,0 +1,215 @@
+//! The user engine against an [`Opener`]: whatever is sealed opens to the pieces, byte for byte.
+
+use super::*;
+use linerate_record::{Aead, Event, KeyUpdateRate, Opener, RecordHeader, RecordLimit, TrafficKey, Version};
+use std::{fs::File, io::Write};
+
+struct Counting(Version, Aead, u32);
+
+fn key(version: Version, aead: Aead, number: u32) -> TrafficKey {
+    let bytes = number.to_be_bytes().repeat(8);
+    TrafficKey::new(version, aead, &bytes[..aead.key_bytes()], bytes[..12].try_into().unwrap()).unwrap()
+}
+
+impl KeySource for Counting {
+    fn next_sending_key(&mut self) -> Result<TrafficKey, RecordError> {
+        self.2 += 1;
+        Ok(key(self.0, self.1, self.2))
+    }
+    fn next_receiving_key(&mut self) -> Result<TrafficKey, RecordError> {
+        self.next_sending_key()
+    }
+}
+
+fn channel(version: Version, aead: Aead, limit: u64) -> Channel<Counting> {
+    let key = key(version, aead, 1);
+    Channel::new(
+        Sealer::new(&key, 0, RecordLimit::of(aead).lowered_to(limit)).unwrap(),
+        Opener::new(&key, 0).unwrap(),
+        Counting(version, aead, 1),
+        KeyUpdateRate::new(u32::MAX),
+    )
+}
+
+fn open_all(receiver: &mut Channel<Counting>, wire: &[u8], plaintext: &mut Vec<u8>) {
+    let mut wire = wire.to_vec();
+    let mut rest = &mut wire[..];
+    while !rest.is_empty() {
+        let header = RecordHeader::parse(rest, receiver.incoming_layout()).unwrap().unwrap();
+        let (record, behind) = rest.split_at_mut(header.record_bytes());
+        if let Event::Data(range) = receiver.receive(record, 0).unwrap() {
+            plaintext.extend_from_slice(&record[range]);
+        }
+        rest = behind;
+    }
+}
+
+fn temporary(content: &[u8]) -> File {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(content).unwrap();
+    file
+}
+
+fn content(length: usize) -> Vec<u8> {
+    (0..length as u64).map(|index| (index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
+}
+
+/// Sends `pieces` batch by batch and returns what a receiver makes of it.
+fn through(
+    version: Version,
+    aead: Aead,
+    limit: u64,
+    pieces: &[Piece<'_>],
+    source: Option<Source<'_>>,
+    sizing: Sizing,
+) -> Vec<u8> {
+    let mut batch = Batch::new(sizing.batch_bytes);
+    let (mut sender, mut receiver) = (channel(version, aead, limit), channel(version, aead, limit));
+    let mut pieces = Pieces::new(pieces);
+    let mut plaintext = Vec::new();
+    while !pieces.is_done() {
+        assert_eq!(batch.seal(&mut sender, &mut pieces, source, sizing).unwrap(), Sealed::Records);
+        assert!(!batch.sealed().is_empty());
+        open_all(&mut receiver, batch.sealed(), &mut plaintext);
+    }
+    plaintext
+}
+
+#[test]
+fn what_is_sealed_opens_to_the_pieces() {
+    let bytes = content(200_003);
+    let file = temporary(&bytes);
+    let mapping = Mapping::new(&file, bytes.len() as u64).unwrap();
+    let head = content(317);
+    let cases: Vec<Vec<Piece<'_>>> = vec![
+        vec![Piece::Bytes(&head)],
+        vec![Piece::Bytes(&head), Piece::File(0..200_003)],
+        vec![Piece::Bytes(&head), Piece::File(1..2)],
+        vec![Piece::Bytes(&head), Piece::File(16_383..16_385 + 32_768)],
+        vec![Piece::File(7..7 + 16_384)],
+        vec![
+            Piece::Bytes(&head),
+            Piece::File(100..101),
+            Piece::Bytes(&head[..3]),
+            Piece::File(199_999..200_003),
+            Piece::File(5..70_000),
+            Piece::Bytes(&head[..1]),
+        ],
+    ];
+    for version in [Version::Tls12, Version::Tls13] {
+        for aead in Aead::ALL {
+            for (number, pieces) in cases.iter().enumerate() {
+                let expected: Vec<u8> = pieces
+                    .iter()
+                    .flat_map(|piece| match piece {
+                        Piece::Bytes(bytes) => bytes.to_vec(),
+                        Piece::File(range) => bytes[range.start as usize..range.end as usize].to_vec(),
+                    })
+                    .collect();
+                for (record_bytes, batch_bytes) in
+                    [(16_384, 131_072), (16_384, 16_384), (1369, 65_536), (16_384, 100_001)]
+                {
+                    for mapping in [None, Some(&mapping)] {
+                        let source = Some(Source { file: &file, mapping });
+                        let sizing = Sizing { record_bytes, batch_bytes };
+                        let got = through(version, aead, u64::MAX, pieces, source, sizing);
+                        assert!(
+                            got == expected,
+                            "{version:?} {aead:?} case {number} {sizing:?} {}",
+                            mapping.is_some()
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn key_updates_fall_between_records_wherever_the_limit_says() {
+    let bytes = content(300_000);
+    let file = temporary(&bytes);
+    let mapping = Mapping::new(&file, bytes.len() as u64).unwrap();
+    for limit in [3, 4, 5, 9, 50] {
+        for mapping in [None, Some(&mapping)] {
+            let source = Some(Source { file: &file, mapping });
+            let sizing = Sizing { record_bytes: 4096, batch_bytes: 65_536 };
+            let got =
+                through(Version::Tls13, Aead::Aes128Gcm, limit, &[Piece::File(0..300_000)], source, sizing);
+            assert!(got == bytes, "limit {limit}");
+        }
+    }
+}
+
+/// INV-FILE-1: a file that got shorter ends the response; nothing is padded.
+#[test]
+fn a_truncated_file_is_a_fault_at_the_right_byte() {
+    let bytes = content(100_000);
+    let sizing = Sizing { record_bytes: 16_384, batch_bytes: 65_536 };
+    for mapped in [false, true] {
+        let file = temporary(&bytes);
+        let mapping = mapped.then(|| Mapping::new(&file, 100_000).unwrap());
+        let source = Some(Source { file: &file, mapping: mapping.as_ref() });
+        let mut batch = Batch::new(sizing.batch_bytes);
+        let mut sender = channel(Version::Tls13, Aead::Aes256Gcm, u64::MAX);
+        let list = [Piece::File(0..100_000)];
+        let mut pieces = Pieces::new(&list);
+        assert_eq!(batch.seal(&mut sender, &mut pieces, source, sizing).unwrap(), Sealed::Records);
+        file.set_len(70_001).unwrap();
+        match batch.seal(&mut sender, &mut pieces, source, sizing) {
+            Err(SealFault::Truncated { offset }) => assert_eq!(offset, 70_001, "mapped: {mapped}"),
+            other => panic!("{other:?}"),
+        }
+        assert!(batch.sealed().is_empty(), "nothing of the doubtful batch may leave");
+    }
+}
+
+#[test]
+fn a_tls12_connection_ends_at_its_limit() {
+    let bytes = content(100_000);
+    let file = temporary(&bytes);
+    let sizing = Sizing { record_bytes: 1000, batch_bytes: 16_384 };
+    let mut batch = Batch::new(sizing.batch_bytes);
+    let mut sender = channel(Version::Tls12, Aead::Aes128Gcm, 7);
+    let list = [Piece::File(0..100_000)];
+    let mut pieces = Pieces::new(&list);
+    let source = Some(Source { file: &file, mapping: None });
+    assert_eq!(batch.seal(&mut sender, &mut pieces, source, sizing).unwrap(), Sealed::Records);
+    assert_eq!(pieces.remaining_bytes(), 95_000, "seven records less the two kept back");
+    let fault = batch.seal(&mut sender, &mut pieces, source, sizing).unwrap_err();
+    assert!(matches!(fault, SealFault::Record(RecordError::KeyExhausted)));
+}
+
+#[test]
+fn the_seeded_faults_of_many_small_turns_lose_nothing() {
+    let bytes = content(70_000);
+    let file = temporary(&bytes);
+    let mut seed = 42u64;
+    let mut random = move |bound: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 33) % bound
+    };
+    for _ in 0..200 {
+        let mut ranges = Vec::new();
+        for _ in 0..=random(5) {
+            let start = random(70_000);
+            ranges.push(start..start + random(70_000 - start) + 1);
+        }
+        let joints: Vec<Vec<u8>> = ranges.iter().map(|_| content(random(90) as usize)).collect();
+        let pieces: Vec<Piece<'_>> = ranges
+            .iter()
+            .zip(&joints)
+            .flat_map(|(range, joint)| [Piece::Bytes(joint), Piece::File(range.clone())])
+            .collect();
+        let expected: Vec<u8> = ranges
+            .iter()
+            .zip(&joints)
+            .flat_map(|(range, joint)| [joint, &bytes[range.start as usize..range.end as usize]].concat())
+            .collect();
+        let sizing =
+            Sizing { record_bytes: 1 + random(16_384) as usize, batch_bytes: 1 + random(200_000) as usize };
+        let source = Some(Source { file: &file, mapping: None });
+        let got = through(Version::Tls13, Aead::Aes128Gcm, 3 + random(40), &pieces, source, sizing);
+        assert!(got == expected, "{pieces:?} {sizing:?}");
+    }
+}

@@ -1,0 +1,238 @@
+//! Requests and their responses on one connection, one after the other.
+
+mod answer;
+mod body;
+
+use crate::{
+    access_log::{Entry, Protection as LoggedProtection},
+    ending::Ending,
+    engine::Pieces,
+    hot_file::HotFile,
+    link::{Linger, Link},
+    metrics::Engine,
+    report,
+    snapshot::Snapshot,
+    watch::Stage,
+    workplace::Workplace,
+};
+use answer::Answer;
+use arc_swap::ArcSwap;
+use linerate_config::LogFormat;
+use linerate_content::{Cache, Entry as CachedEntry};
+use linerate_http::{Request, RequestError, Responder, parse_request};
+use linerate_record::KeySource;
+use linerate_tls::Certificate;
+use std::{cell::RefCell, net::SocketAddr, rc::Rc, sync::Arc, time::Instant};
+
+/// A cached file and what the worker keeps with it.
+pub(crate) type CachedFile = Arc<CachedEntry<HotFile>>;
+
+/// What TLS told about a connection, for the log and for the choice of site.
+#[derive(Clone, Debug)]
+pub(crate) struct TlsFacts {
+    pub(crate) version: &'static str,
+    pub(crate) cipher: &'static str,
+    pub(crate) server_name: Option<Box<str>>,
+    /// What the client was shown.
+    pub(crate) certificate: Arc<Certificate>,
+    pub(crate) resumed: bool,
+}
+
+/// What a request is answered from, the same for all requests of a connection.
+pub(crate) struct Service {
+    pub(crate) workplace: Rc<Workplace>,
+    pub(crate) files: RefCell<Cache<HotFile>>,
+    pub(crate) snapshots: Arc<ArcSwap<Snapshot>>,
+    pub(crate) log_format: LogFormat,
+}
+
+/// The connection's own facts.
+pub(crate) struct Client {
+    pub(crate) address: SocketAddr,
+    pub(crate) tls: Option<TlsFacts>,
+    /// Every request is answered with a redirect to HTTPS.
+    pub(crate) redirect: bool,
+}
+
+/// Serves requests until the connection ends.
+pub(crate) async fn serve<K: KeySource>(
+    link: &mut Link<K>,
+    service: &Service,
+    client: &Client,
+) -> (Ending, Linger) {
+    loop {
+        match serve_one(link, service, client).await {
+            Ok(Next::Request) => {}
+            Ok(Next::Close(linger)) => return (Ending::Served, linger),
+            Err(ending) => {
+                let linger = match ending {
+                    Ending::BadRequest | Ending::Record(_) => Linger::UntilPeerCloses,
+                    _ => Linger::No,
+                };
+                return (ending, linger);
+            }
+        }
+    }
+}
+
+/// Whether the connection goes on.
+enum Next {
+    Request,
+    Close(Linger),
+}
+
+/// Buffers larger than this are given back between requests.
+const KEPT_BUFFER_BYTES: usize = 2048;
+
+async fn serve_one<K: KeySource>(
+    link: &mut Link<K>,
+    service: &Service,
+    client: &Client,
+) -> Result<Next, Ending> {
+    let buffer = match read_head(link, service).await? {
+        Some(buffer) => buffer,
+        None => return Ok(Next::Close(Linger::No)),
+    };
+    let snapshot = service.snapshots.load_full();
+    let started = Instant::now();
+    // Parsed once more from the bytes that now stay where they are: `read_head` only found out that it is whole.
+    let (request, used) = match parse_request(&buffer, &snapshot.request_limits) {
+        Ok(Some(parsed)) => parsed,
+        Ok(None) => return Err(Ending::BadRequest),
+        Err(error) => return refuse(link, service, client, error, started).await,
+    };
+    let mut body = body::RequestBody::new(&request);
+    let may_persist = link.can_continue() && !body.forbids_persistence();
+    let answer = answer::prepare(&request, service, &snapshot, client, may_persist).await;
+    let persists = answer.persists;
+    let sent = send(link, &answer).await;
+    log(service, client, Some(&request), &sent, answer.status, started);
+    if let Err(ending @ (Ending::Truncated { .. } | Ending::Unreadable(_))) = &sent.result {
+        report::warn(&format!("{}: {ending}; the connection to {} was cut", request.target, client.address));
+    }
+    sent.result?;
+
+    let keep = body.drain(link, buffer, used).await?;
+    match keep {
+        Some(rest) if persists => {
+            give_back(link, rest);
+            Ok(Next::Request)
+        }
+        Some(_) => Ok(Next::Close(Linger::No)),
+        // The body was too long to read, or not announced: what follows must not be taken for a request.
+        None => Ok(Next::Close(Linger::UntilPeerCloses)),
+    }
+}
+
+/// Bytes behind a request are the beginning of the next.
+fn give_back<K: KeySource>(link: &mut Link<K>, mut rest: Vec<u8>) {
+    let arrived = link.arrived();
+    rest.append(arrived);
+    if rest.is_empty() && rest.capacity() > KEPT_BUFFER_BYTES {
+        rest = Vec::new();
+    }
+    *arrived = rest;
+}
+
+/// Waits for a whole head and returns the bytes it begins. `None` if the peer closed between two requests.
+async fn read_head<K: KeySource>(link: &mut Link<K>, service: &Service) -> Result<Option<Vec<u8>>, Ending> {
+    let limits = service.snapshots.load().request_limits;
+    link.begin(Stage::Idle);
+    loop {
+        if !link.arrived().is_empty() {
+            match parse_request(link.arrived(), &limits) {
+                // An error is found again, and answered, by the caller.
+                Ok(Some(_)) | Err(_) => return Ok(Some(std::mem::take(link.arrived()))),
+                Ok(None) => {}
+            }
+        }
+        let was_empty = link.arrived().is_empty();
+        if !link.receive_some().await? {
+            return if link.arrived().is_empty() { Ok(None) } else { Err(Ending::PeerClosed) };
+        }
+        if was_empty {
+            // The time for the head runs from its first byte.
+            link.begin(Stage::Head);
+        }
+    }
+}
+
+/// Answers what is no request and ends the connection.
+async fn refuse<K: KeySource>(
+    link: &mut Link<K>,
+    service: &Service,
+    client: &Client,
+    error: RequestError,
+    started: Instant,
+) -> Result<Next, Ending> {
+    let answer = {
+        let date = service.workplace.date();
+        let mut head = Vec::new();
+        let plan = Responder::without_request(&date, answer::SERVER).error(
+            error.status(),
+            error.explanation(),
+            &mut head,
+        );
+        Answer::of_page(head, plan, false)
+    };
+    let sent = send(link, &answer).await;
+    log(service, client, None, &sent, answer.status, started);
+    sent.result?;
+    Err(Ending::BadRequest)
+}
+
+/// How far a response got.
+struct Sent {
+    bytes: u64,
+    result: Result<(), Ending>,
+}
+
+async fn send<K: KeySource>(link: &mut Link<K>, answer: &Answer) -> Sent {
+    let pieces = answer.pieces();
+    let mut pieces = Pieces::new(&pieces);
+    let total_bytes = pieces.remaining_bytes();
+    let result = link.send(&mut pieces, answer.source(link.channel().is_some())).await;
+    Sent { bytes: total_bytes - pieces.remaining_bytes(), result }
+}
+
+fn log(
+    service: &Service,
+    client: &Client,
+    request: Option<&Request<'_>>,
+    sent: &Sent,
+    status: u16,
+    started: Instant,
+) {
+    let duration = started.elapsed();
+    let workplace = &service.workplace;
+    workplace.metrics.respond(status);
+    workplace.metrics.request_seconds.observe(duration);
+    let Some(sink) = &workplace.log else { return };
+    let text = |bytes: Option<&[u8]>| bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let (referer, user_agent) = (
+        text(request.and_then(|request| request.referer)),
+        text(request.and_then(|request| request.user_agent)),
+    );
+    let entry = Entry {
+        peer: client.address.ip(),
+        unix_seconds: Workplace::unix_seconds(),
+        method: request.map_or("-", |request| request.method.as_str()),
+        target: request.map_or("-", |request| request.target),
+        http_version: request.map_or("-", |request| request.version.as_str()),
+        host: request.and_then(|request| request.authority).map(|authority| authority.host),
+        status,
+        bytes: sent.bytes,
+        referer: referer.as_deref(),
+        user_agent: user_agent.as_deref(),
+        protection: client.tls.as_ref().map(|tls| LoggedProtection {
+            version: tls.version,
+            cipher: tls.cipher,
+            server_name: tls.server_name.as_deref(),
+            resumed: tls.resumed,
+        }),
+        engine: (if client.tls.is_some() { Engine::User } else { Engine::Plain }).label(),
+        duration,
+        complete: sent.result.is_ok(),
+    };
+    sink.line(|line| entry.write(service.log_format, line));
+}

@@ -1,0 +1,319 @@
+//! From a request to what is sent: which site, which file, which head.
+
+use super::{CachedFile, Client, Service};
+use crate::{
+    engine::{Piece, source::Source},
+    hot_file::HotFile,
+    sites::Site,
+    snapshot::Snapshot,
+    workplace::Workplace,
+};
+use linerate_content::{
+    Blocking, CONTENT_SECURITY_POLICY, ContentError, Directory, ListingView, Root, Served,
+};
+use linerate_http::{
+    Body, DecodedPath, HeaderBlock, MediaType, Method, Plan, Representation, Request, Responder, Status,
+    Validators, decode_path,
+};
+use std::{io, rc::Rc, sync::Arc, time::Instant};
+
+/// The Server header.
+pub(super) const SERVER: Option<&str> = Some("linerate");
+/// What can be asked of a file.
+const ALLOW: &str = "GET, HEAD, OPTIONS";
+
+/// A response, ready to be sent.
+pub(super) struct Answer {
+    head: Vec<u8>,
+    body: Body,
+    /// What ranges of `body` are of: a file, or a page that was made for the request.
+    file: Option<CachedFile>,
+    page: Vec<u8>,
+    workplace: Option<Rc<Workplace>>,
+    pub(super) status: u16,
+    /// The head says that the connection goes on.
+    pub(super) persists: bool,
+}
+
+impl Answer {
+    /// A response whose content, if any, is in the head already.
+    pub(super) fn of_page(head: Vec<u8>, plan: Plan, persists: bool) -> Self {
+        Self {
+            head,
+            body: plan.body,
+            file: None,
+            page: Vec::new(),
+            workplace: None,
+            status: plan.status.code(),
+            persists,
+        }
+    }
+
+    /// The response in the order in which it is sent.
+    pub(super) fn pieces(&self) -> PieceList<'_> {
+        let head = Piece::Bytes(&self.head);
+        match &self.body {
+            Body::None => PieceList::Head([head]),
+            Body::Range(range) => PieceList::HeadAndBody([head, self.piece(range.start, range.end())]),
+            Body::Multipart(multipart) => {
+                let parts = multipart.parts.iter().flat_map(|part| {
+                    [Piece::Bytes(&part.preamble), self.piece(part.range.start, part.range.end())]
+                });
+                let closing = Piece::Bytes(&multipart.closing);
+                PieceList::Parts(std::iter::once(head).chain(parts).chain([closing]).collect())
+            }
+        }
+    }
+
+    fn piece(&self, start: u64, end: u64) -> Piece<'_> {
+        if self.file.is_some() {
+            return Piece::File(start..end);
+        }
+        // Ranges of a page were computed from its length.
+        let within = |position: u64| usize::try_from(position).unwrap_or(usize::MAX).min(self.page.len());
+        Piece::Bytes(&self.page[within(start)..within(end)])
+    }
+
+    /// Where the file's bytes come from; `mapped` if the engine can use a mapping.
+    pub(super) fn source(&self, mapped: bool) -> Option<Source<'_>> {
+        let entry = self.file.as_ref()?;
+        let workplace = self.workplace.as_ref().filter(|_| mapped && matches!(self.body, Body::Range(_)));
+        let mapping = workplace.and_then(|workplace| entry.extension.mapping(&entry.content, workplace));
+        Some(Source { file: entry.content.file(), mapping })
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(workplace) = &self.workplace {
+            workplace.return_head(std::mem::take(&mut self.head));
+        }
+    }
+}
+
+/// A response's pieces; the ordinary ones need no allocation.
+pub(super) enum PieceList<'a> {
+    Head([Piece<'a>; 1]),
+    HeadAndBody([Piece<'a>; 2]),
+    Parts(Vec<Piece<'a>>),
+}
+
+impl<'a> std::ops::Deref for PieceList<'a> {
+    type Target = [Piece<'a>];
+
+    fn deref(&self) -> &[Piece<'a>] {
+        match self {
+            Self::Head(pieces) => pieces,
+            Self::HeadAndBody(pieces) => pieces,
+            Self::Parts(pieces) => pieces,
+        }
+    }
+}
+
+/// Finds out what a request is answered with.
+pub(super) async fn prepare(
+    request: &Request<'_>,
+    service: &Service,
+    snapshot: &Snapshot,
+    client: &Client,
+    may_persist: bool,
+) -> Answer {
+    let mut desk = Desk { request, service, may_persist, head: service.workplace.lend_head() };
+    let host = request.authority.map_or("", |authority| authority.host);
+    if client.redirect {
+        return desk.redirect_to_https(host, snapshot);
+    }
+    let site = if host.is_empty() { snapshot.sites.default_site() } else { snapshot.sites.for_host(host) };
+    let Some(site) = site.filter(|_| Snapshot::may_answer_for(client.tls.as_ref(), host)) else {
+        return desk.page(Status::MisdirectedRequest, "This server does not answer for that host name.");
+    };
+    match request.method {
+        Method::Get | Method::Head => {}
+        Method::Options => return desk.finish(|responder, head| responder.options(ALLOW, head)),
+        Method::Other(_) => return desk.finish(|responder, head| responder.method_not_allowed(ALLOW, head)),
+    }
+    match decode_path(request.path) {
+        Ok(path) => desk.content(site, &path).await,
+        Err(error) => desk.page(error.status(), error.explanation()),
+    }
+}
+
+/// One request on its way to an answer.
+struct Desk<'a, 'r> {
+    request: &'a Request<'r>,
+    service: &'a Service,
+    may_persist: bool,
+    head: Vec<u8>,
+}
+
+impl Desk<'_, '_> {
+    /// Writes the head by `write`, with nothing of the site's own.
+    fn finish(&mut self, write: impl FnOnce(&Responder<'_>, &mut Vec<u8>) -> Plan) -> Answer {
+        self.finish_with(&HeaderBlock::EMPTY, write)
+    }
+
+    fn finish_with(
+        &mut self,
+        headers: &HeaderBlock,
+        write: impl FnOnce(&Responder<'_>, &mut Vec<u8>) -> Plan,
+    ) -> Answer {
+        let workplace = &self.service.workplace;
+        let mut head = std::mem::take(&mut self.head);
+        let (plan, persists) = {
+            let date = workplace.date();
+            let responder =
+                Responder::for_request(self.request, &date, SERVER, self.may_persist).with_headers(headers);
+            (write(&responder, &mut head), responder.persist)
+        };
+        let mut answer = Answer::of_page(head, plan, persists);
+        answer.workplace = Some(Rc::clone(workplace));
+        answer
+    }
+
+    fn page(&mut self, status: Status, explanation: &str) -> Answer {
+        self.finish(|responder, head| responder.error(status, explanation, head))
+    }
+
+    /// 308 to the same place over TLS.
+    fn redirect_to_https(&mut self, host: &str, snapshot: &Snapshot) -> Answer {
+        if host.is_empty() || snapshot.sites.for_host(host).is_none() {
+            return self.page(Status::MisdirectedRequest, "This server does not answer for that host name.");
+        }
+        let Some(port) = snapshot.https_port else {
+            return self.page(Status::ServiceUnavailable, "There is no TLS listener to go to.");
+        };
+        let port = if port == 443 { String::new() } else { format!(":{port}") };
+        let path = if self.request.path.starts_with('/') { self.request.path } else { "/" };
+        let query = self.request.query.map_or(String::new(), |query| format!("?{query}"));
+        let location = format!("https://{host}{port}{path}{query}");
+        self.finish(|responder, head| responder.redirect(Status::PermanentRedirect, &location, head))
+    }
+
+    async fn content(&mut self, site: &Site, path: &DecodedPath<'_>) -> Answer {
+        let found = match self.look_up(&site.root, path, Blocking::CachedOnly) {
+            Err(ContentError::WouldBlock) => self.look_up_elsewhere(&site.root, path).await,
+            found => found,
+        };
+        let headers = site.headers(|| format!("/{}", String::from_utf8_lossy(&path.relative)));
+        match found {
+            Ok(Served::File(file)) => self.file(file, &headers),
+            Ok(Served::NeedsSlash) => {
+                let location = path.directory_location(self.request.query);
+                self.finish(|responder, head| responder.redirect(Status::MovedPermanently, &location, head))
+            }
+            Ok(Served::Listing(directory)) => self.listing(&site.root, directory, &headers).await,
+            Err(error) => self.refusal(&error),
+        }
+    }
+
+    fn look_up(
+        &self,
+        root: &Root,
+        path: &DecodedPath<'_>,
+        blocking: Blocking,
+    ) -> Result<Served<HotFile>, ContentError> {
+        let accepted = self.request.accepted_codings();
+        self.service.files.borrow_mut().lookup(root, path, &accepted, Instant::now(), blocking)
+    }
+
+    /// The same on a thread that may wait for the disk: the names were not in the kernel's cache (INV-COLD-1).
+    async fn look_up_elsewhere(
+        &self,
+        root: &Arc<Root>,
+        path: &DecodedPath<'_>,
+    ) -> Result<Served<HotFile>, ContentError> {
+        self.service.workplace.metrics.cold_reads.increment();
+        let (elsewhere, raw_path) = (Arc::clone(root), self.request.path.to_owned());
+        let accepted = self.request.accepted_codings();
+        let also_accepted = self.request.accepted_codings();
+        let found = tokio::task::spawn_blocking(move || {
+            // It decoded before, so it decodes again.
+            let path = decode_path(&raw_path).map_err(|_| ContentError::Contended)?;
+            elsewhere.lookup(&path, &also_accepted, Blocking::Allowed)
+        })
+        .await
+        .unwrap_or_else(|error| Err(blocked_pool(error)))?;
+        Ok(match found {
+            linerate_content::Found::File(content) => {
+                let mut files = self.service.files.borrow_mut();
+                Served::File(files.insert(root.id(), path, &accepted, content, Instant::now()))
+            }
+            linerate_content::Found::NeedsSlash => Served::NeedsSlash,
+            linerate_content::Found::Listing(directory) => Served::Listing(directory),
+        })
+    }
+
+    fn file(&mut self, file: CachedFile, headers: &HeaderBlock) -> Answer {
+        let request = self.request;
+        let mut answer = {
+            let content = &file.content;
+            let representation = Representation {
+                length_bytes: content.length_bytes(),
+                validators: Validators {
+                    etag: Some(content.etag()),
+                    modified_unix_s: Some(content.modified().unix_seconds),
+                },
+                media_type: content.media_type(),
+                content_coding: content.coding(),
+                varies_by_coding: content.varies(),
+            };
+            self.finish_with(headers, |responder, head| responder.file(request, &representation, head))
+        };
+        answer.file = Some(file);
+        answer
+    }
+
+    /// A directory as a page or as JSON; read and written on a thread that may wait.
+    async fn listing(&mut self, root: &Arc<Root>, directory: Directory, headers: &HeaderBlock) -> Answer {
+        let view = ListingView::parse(self.request.query.map(str::as_bytes), None);
+        let elsewhere = Arc::clone(root);
+        let listed = tokio::task::spawn_blocking(move || {
+            elsewhere.list(directory).map(|mut listing| listing.render(view))
+        })
+        .await
+        .unwrap_or_else(|error| Err(blocked_pool(error)));
+        let rendered = match listed {
+            Ok(rendered) => rendered,
+            Err(error) => return self.refusal(&error),
+        };
+        let mut headers = headers.clone();
+        for (name, value) in
+            [("Content-Security-Policy", CONTENT_SECURITY_POLICY), ("Cache-Control", "no-cache")]
+        {
+            if !headers.as_str().contains(name) {
+                // Both are constants of printable ASCII.
+                let _ = headers.push(name, value);
+            }
+        }
+        let representation = Representation {
+            length_bytes: rendered.body.len() as u64,
+            validators: Validators { etag: None, modified_unix_s: None },
+            media_type: MediaType::named(rendered.media_type),
+            content_coding: None,
+            varies_by_coding: false,
+        };
+        let request = self.request;
+        let mut answer =
+            self.finish_with(&headers, |responder, head| responder.file(request, &representation, head));
+        answer.page = rendered.body;
+        answer
+    }
+
+    fn refusal(&mut self, error: &ContentError) -> Answer {
+        let (status, explanation) = match error.status() {
+            403 => (Status::Forbidden, "This is not served."),
+            404 => (Status::NotFound, "There is nothing at this address."),
+            503 => (Status::ServiceUnavailable, "The server is short of resources; try again in a moment."),
+            _ => (Status::InternalServerError, "The server could not read this."),
+        };
+        if let ContentError::System { .. } = error {
+            crate::report::warn(&format!("{}: {error}", self.request.path));
+        }
+        self.page(status, explanation)
+    }
+}
+
+/// The pool of threads is shut down, or the work on it panicked.
+fn blocked_pool(error: tokio::task::JoinError) -> ContentError {
+    ContentError::System { operation: "waiting for another thread", source: io::Error::other(error) }
+}

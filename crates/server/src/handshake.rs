@@ -1,0 +1,129 @@
+//! The handshake of one connection: bytes between the socket and `crates/tls`, within a time limit.
+
+use crate::{
+    ending::Ending,
+    link::{Linger, Link, Protection},
+    watch::{Stage, Watch},
+    workplace::Workplace,
+};
+use linerate_http::{ImfFixdate, Responder, Status};
+use linerate_os::socket::{self, Follows};
+use linerate_tls::{Acceptor, Established, Handshake, HandshakeFailure, KeySchedule, Step};
+use std::{future::poll_fn, io, rc::Rc, sync::Arc, task::Poll};
+use tokio::{io::Interest, net::TcpStream};
+
+/// A finished handshake, and the bytes that came behind it.
+pub(crate) struct Finished {
+    pub(crate) established: Box<Established>,
+    pub(crate) arrived: Vec<u8>,
+}
+
+/// Runs the handshake to its end. On failure the alert has been sent.
+pub(crate) async fn run(
+    acceptor: &Arc<Acceptor>,
+    stream: &TcpStream,
+    watch: &Watch,
+    workplace: &Workplace,
+) -> Result<Finished, HandshakeEnd> {
+    watch
+        .begin(Stage::Handshake, workplace.now_ms().saturating_add(workplace.time_limits.get().handshake_ms));
+    let mut handshake = Handshake::new(acceptor);
+    let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
+    loop {
+        receive(stream, watch, workplace, &mut incoming).await.map_err(HandshakeEnd::Ended)?;
+        let step = handshake.advance(&mut incoming, &mut outgoing);
+        let sent = send(stream, watch, &mut outgoing).await;
+        match step {
+            Ok(Step::NeedInput) => sent.map_err(HandshakeEnd::Ended)?,
+            Ok(Step::Established(established)) => {
+                sent.map_err(HandshakeEnd::Ended)?;
+                return Ok(Finished { established, arrived: incoming });
+            }
+            Err(failure) => return Err(HandshakeEnd::Failed(failure)),
+        }
+    }
+}
+
+/// Why there is no connection.
+pub(crate) enum HandshakeEnd {
+    /// TLS says so.
+    Failed(HandshakeFailure),
+    /// The socket or the clock says so.
+    Ended(Ending),
+}
+
+async fn receive(
+    stream: &TcpStream,
+    watch: &Watch,
+    workplace: &Workplace,
+    incoming: &mut Vec<u8>,
+) -> Result<(), Ending> {
+    loop {
+        let received = {
+            let mut buffer = workplace.receive.borrow_mut();
+            let received = socket::receive(stream, &mut buffer);
+            if let Ok(bytes) = received {
+                incoming.extend_from_slice(&buffer[..bytes]);
+            }
+            received
+        };
+        match received {
+            Ok(0) => return Err(Ending::PeerClosed),
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait(stream, watch, Interest::READABLE).await?
+            }
+            Err(error) => return Err(Ending::Socket(error)),
+        }
+    }
+}
+
+async fn send(stream: &TcpStream, watch: &Watch, outgoing: &mut Vec<u8>) -> Result<(), Ending> {
+    let mut sent = 0;
+    while sent < outgoing.len() {
+        match socket::send(stream, &outgoing[sent..], Follows::Nothing) {
+            Ok(bytes) => sent += bytes,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait(stream, watch, Interest::WRITABLE).await?
+            }
+            Err(error) => return Err(Ending::Socket(error)),
+        }
+    }
+    outgoing.clear();
+    Ok(())
+}
+
+/// Waits after a system call, made around the runtime, found the socket not ready.
+async fn wait(stream: &TcpStream, watch: &Watch, interest: Interest) -> Result<(), Ending> {
+    let _ = stream.try_io(interest, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+    poll_fn(|context| {
+        if let Some(expiry) = watch.poll_expired(context) {
+            return Poll::Ready(Err(Ending::Expired(expiry)));
+        }
+        let ready = if interest.is_readable() {
+            stream.poll_read_ready(context)
+        } else {
+            stream.poll_write_ready(context)
+        };
+        ready.map_err(Ending::Socket)
+    })
+    .await
+}
+
+/// Tells somebody who speaks plain HTTP to the TLS port what to do instead.
+pub(crate) async fn answer_plain_http(stream: TcpStream, watch: Rc<Watch>, workplace: Rc<Workplace>) {
+    let mut page = Vec::new();
+    {
+        let date: &ImfFixdate = &workplace.date();
+        let _ = Responder::without_request(date, Some("linerate")).plain_error(
+            Status::BadRequest,
+            "This port speaks TLS: use https:// instead of http://.",
+            &mut page,
+        );
+    }
+    if send(&stream, &watch, &mut page).await.is_ok()
+        && let Ok(link) = Link::<KeySchedule>::new(stream, watch, workplace, Protection::Plain, Vec::new())
+    {
+        link.close(&Ending::BadRequest, Linger::UntilPeerCloses).await;
+    }
+}

@@ -1,0 +1,92 @@
+//! What a worker keeps with a file it serves often: a mapping to seal from.
+
+use crate::workplace::Workplace;
+use linerate_content::Content;
+use linerate_os::mapping::{Mapping, residency_is_visible};
+use std::{
+    cell::{Cell, OnceCell},
+    rc::Rc,
+};
+
+/// Files that changed this lately are read, not mapped: they may be about to change again.
+const QUIET_SECONDS: i64 = 10;
+
+/// The bytes that a worker has mapped, and may map.
+#[derive(Debug, Default)]
+pub(crate) struct MappedBytes {
+    mapped: Cell<u64>,
+    limit: Cell<u64>,
+}
+
+impl MappedBytes {
+    pub(crate) fn set_limit(&self, limit_bytes: u64) {
+        self.limit.set(limit_bytes);
+    }
+
+    fn take(self: &Rc<Self>, bytes: u64) -> Option<Share> {
+        let mapped = self.mapped.get().checked_add(bytes).filter(|&mapped| mapped <= self.limit.get())?;
+        self.mapped.set(mapped);
+        Some(Share { of: Rc::clone(self), bytes })
+    }
+}
+
+/// A part of the budget, given back when dropped.
+#[derive(Debug)]
+struct Share {
+    of: Rc<MappedBytes>,
+    bytes: u64,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.of.mapped.set(self.of.mapped.get() - self.bytes);
+    }
+}
+
+/// Hangs on a cached file; empty until the file is first served.
+#[derive(Debug, Default)]
+pub(crate) struct HotFile {
+    mapping: OnceCell<Option<(Mapping, Share)>>,
+}
+
+impl HotFile {
+    /// The file's mapping, made now if the file is large enough, at rest, and there is room for it. `None` means: read
+    /// it. The answer stays the same as long as the file does.
+    pub(crate) fn mapping(&self, content: &Content, workplace: &Workplace) -> Option<&Mapping> {
+        let entry = self.mapping.get_or_init(|| map(content, workplace));
+        // A mapping that was truncated once stays what it is: zeros. The file is read from then on.
+        entry.as_ref().map(|(mapping, _)| mapping).filter(|mapping| !mapping.is_broken())
+    }
+}
+
+fn map(content: &Content, workplace: &Workplace) -> Option<(Mapping, Share)> {
+    let length_bytes = content.length_bytes();
+    let age_seconds = i64::try_from(Workplace::unix_seconds()).ok()? - content.modified().unix_seconds;
+    if length_bytes < workplace.tuning.get().map_threshold_bytes
+        || age_seconds < QUIET_SECONDS
+        || !residency_is_visible(content.file())
+    {
+        return None;
+    }
+    let share = workplace.mapped_bytes.take(length_bytes)?;
+    // Where mapping fails (no address space, a file system that can't) reading still works.
+    Mapping::new(content.file(), length_bytes).ok().map(|mapping| (mapping, share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_kept_and_given_back() {
+        let budget = Rc::new(MappedBytes::default());
+        budget.set_limit(100);
+        let first = budget.take(60);
+        assert!(first.is_some() && budget.take(41).is_none());
+        let second = budget.take(40);
+        assert!(second.is_some());
+        drop(first);
+        assert!(budget.take(u64::MAX).is_none());
+        assert!(budget.take(60).is_some());
+    }
+}

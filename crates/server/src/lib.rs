@@ -1,0 +1,29 @@
+//! The server: workers, connections, engines, limits, reload, shutdown, metrics.
+//!
+//! The way of a byte, and which module walks it with it: [`run()`] starts workers (`worker`), which accept
+//! (`worker::accept`) connections (`connection`); the handshake (`handshake`) leaves a link (`link`); requests are
+//! answered one after the other (`exchange`) from sites and files (`sites`, `hot_file`) through an engine (`engine`).
+//! `docs/ARCHITECTURE.md` draws it.
+
+mod access_log;
+mod admin;
+mod connection;
+mod ending;
+mod engine;
+mod exchange;
+mod handshake;
+mod hot_file;
+mod link;
+mod listeners;
+mod metrics;
+mod report;
+mod run;
+mod sites;
+mod snapshot;
+mod tls_setup;
+mod watch;
+mod worker;
+mod workplace;
+
+pub use run::{ServeError, run};
+pub use sites::SiteFault;

@@ -1,0 +1,144 @@
+//! A connection as HTTP sees it: bytes in, responses out, with or without TLS in between.
+//!
+//! The link owns the socket and the TLS channel. Memory for batches and for receiving belongs to the worker and is
+//! borrowed for the length of a system call: an idle connection holds neither (INV-MEMORY-1).
+
+mod close;
+mod receive;
+mod send;
+
+pub(crate) use close::Linger;
+
+use crate::{
+    ending::Ending,
+    watch::{Stage, Watch},
+    workplace::Workplace,
+};
+use linerate_record::{Channel, KeySource};
+use std::{future::poll_fn, io, rc::Rc, task::Poll};
+use tokio::{io::Interest, net::TcpStream};
+
+/// How the bytes on the socket are protected.
+pub(crate) enum Protection<K> {
+    /// Not at all.
+    Plain,
+    /// By TLS records.
+    Tls(Box<Channel<K>>),
+}
+
+/// What a wait ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Woken {
+    Readable,
+    Writable,
+}
+
+pub(crate) struct Link<K> {
+    stream: TcpStream,
+    watch: Rc<Watch>,
+    workplace: Rc<Workplace>,
+    protection: Protection<K>,
+    /// Records, or parts of them, that are sealed and did not fit into the socket. They go first, always: their
+    /// sequence numbers are spent (INV-NONCE-1).
+    unsent: Vec<u8>,
+    /// The beginning of a record whose end has not arrived.
+    partial: Vec<u8>,
+    /// Bytes of requests, not yet taken by [`Link::arrived`]'s reader.
+    arrived: Vec<u8>,
+    /// The peer sent `close_notify` or closed its side of the socket.
+    peer_closed: bool,
+    /// Plaintext bytes of the next batch: grows while the socket takes all, shrinks when it does not.
+    batch_bytes: usize,
+}
+
+/// The first batch of a connection, in bytes of plaintext.
+const FIRST_BATCH_BYTES: usize = 128 * 1024;
+/// The smallest batch, in bytes of plaintext: one full record.
+const LEAST_BATCH_BYTES: usize = 16 * 1024;
+
+impl<K: KeySource> Link<K> {
+    /// Takes over a connection after its handshake. `arrived` are bytes that came behind the handshake's last: still
+    /// sealed under TLS, or requests without it.
+    ///
+    /// # Errors
+    /// A fault in the records among them.
+    pub(crate) fn new(
+        stream: TcpStream,
+        watch: Rc<Watch>,
+        workplace: Rc<Workplace>,
+        protection: Protection<K>,
+        arrived: Vec<u8>,
+    ) -> Result<Self, Ending> {
+        let mut link = Self {
+            stream,
+            watch,
+            workplace,
+            protection,
+            unsent: Vec::new(),
+            partial: Vec::new(),
+            arrived: Vec::new(),
+            peer_closed: false,
+            batch_bytes: FIRST_BATCH_BYTES,
+        };
+        match link.protection {
+            Protection::Plain => link.arrived = arrived,
+            Protection::Tls(_) => link.take_records(arrived)?,
+        }
+        Ok(link)
+    }
+
+    /// The TLS side of the connection, if it has one.
+    pub(crate) fn channel(&self) -> Option<&Channel<K>> {
+        match &self.protection {
+            Protection::Plain => None,
+            Protection::Tls(channel) => Some(channel),
+        }
+    }
+
+    /// Bytes of requests that have arrived and were not yet taken.
+    pub(crate) fn arrived(&mut self) -> &mut Vec<u8> {
+        &mut self.arrived
+    }
+
+    /// Whether a further response can be sent after this one: not on a TLS 1.2 connection near its record limit, and
+    /// not once the peer has closed its side and all it sent is answered.
+    pub(crate) fn can_continue(&self) -> bool {
+        self.channel().is_none_or(Channel::can_send) && !self.workplace.watches.is_draining()
+    }
+
+    /// Notes what is waited for; the time allowed runs from now.
+    pub(crate) fn begin(&self, stage: Stage) {
+        let limits = self.workplace.time_limits.get();
+        let allowed_ms = match stage {
+            Stage::Handshake => limits.handshake_ms,
+            Stage::Idle => limits.idle_ms,
+            Stage::Head => limits.head_ms,
+            Stage::Sending => limits.write_progress_ms,
+            Stage::Closing => limits.closing_ms,
+        };
+        self.watch.begin(stage, self.workplace.now_ms().saturating_add(allowed_ms));
+    }
+
+    /// Waits until the socket is readable (if `read`) or writable (if `write`), or the deadline passes.
+    async fn wait(&self, read: bool, write: bool) -> Result<Woken, Ending> {
+        poll_fn(|context| {
+            if let Some(expiry) = self.watch.poll_expired(context) {
+                return Poll::Ready(Err(Ending::Expired(expiry)));
+            }
+            if read && let Poll::Ready(ready) = self.stream.poll_read_ready(context) {
+                return Poll::Ready(ready.map(|()| Woken::Readable).map_err(Ending::Socket));
+            }
+            if write && let Poll::Ready(ready) = self.stream.poll_write_ready(context) {
+                return Poll::Ready(ready.map(|()| Woken::Writable).map_err(Ending::Socket));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Tells the runtime that a system call, made around it, found the socket not ready: the next wait really waits.
+    fn clear_readiness(&self, interest: Interest) {
+        // The error is the message; there is nothing else to learn from the result.
+        let _ = self.stream.try_io(interest, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+    }
+}

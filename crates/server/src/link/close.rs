@@ -1,0 +1,67 @@
+//! The end of a connection.
+
+use super::{Link, Protection};
+use crate::{ending::Ending, watch::Stage};
+use linerate_os::socket;
+use linerate_record::{AlertDescription, KeySource};
+
+/// Whether the peer may still be sending what nobody will read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linger {
+    /// It is not: close at once.
+    No,
+    /// It may be: read and discard until it closes, because closing on unread bytes makes the kernel reset the
+    /// connection, and a reset can destroy the response before the peer reads it (RFC 9112 9.6).
+    UntilPeerCloses,
+}
+
+/// Bytes that are read and discarded at most from a peer that does not stop.
+const LINGER_LIMIT_BYTES: usize = 16 << 20;
+
+impl<K: KeySource> Link<K> {
+    /// Ends the connection as it deserves: `close_notify` and FIN after what went well, an alert where one is owed, an
+    /// abrupt end where the response is broken, so that nobody takes it for whole.
+    pub(crate) async fn close(mut self, ending: &Ending, linger: Linger) {
+        match ending {
+            Ending::Socket(_) | Ending::Truncated { .. } | Ending::Unreadable(_) => return,
+            // A peer that took nothing for so long will not take a farewell either.
+            Ending::Expired(crate::watch::Expiry::Deadline(Stage::Sending)) => return,
+            _ => {}
+        }
+        if let Protection::Tls(channel) = &mut self.protection
+            && !channel.sending_is_closed()
+            && channel.alert(AlertDescription::CloseNotify, &mut self.unsent).is_err()
+        {
+            return;
+        }
+        self.watch.reset();
+        self.begin(Stage::Closing);
+        if self.flush().await.is_err() || socket::finish_sending(&self.stream).is_err() {
+            return;
+        }
+        if linger == Linger::UntilPeerCloses {
+            self.discard_the_rest().await;
+        }
+    }
+
+    async fn discard_the_rest(&mut self) {
+        let mut discarded = 0;
+        while discarded < LINGER_LIMIT_BYTES {
+            let received = {
+                let mut buffer = self.workplace.receive.borrow_mut();
+                socket::receive(&self.stream, &mut buffer)
+            };
+            match received {
+                Ok(0) => return,
+                Ok(bytes) => discarded += bytes,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    self.clear_readiness(tokio::io::Interest::READABLE);
+                    if self.wait(true, false).await.is_err() {
+                        return;
+                    }
+                }
+                Err(_) => return,
+            }
+        }
+    }
+}

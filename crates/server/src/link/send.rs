@@ -1,0 +1,183 @@
+//! Sending: the engine's turns, and the waits between them.
+
+use super::{LEAST_BATCH_BYTES, Link, Protection, Woken};
+use crate::{
+    ending::Ending,
+    engine::{
+        Pieces, plain,
+        source::Source,
+        user::{SealFault, Sealed, Sizing},
+    },
+    metrics::Engine,
+    watch::Stage,
+};
+use linerate_os::{
+    file,
+    socket::{self, Follows},
+};
+use linerate_record::{KeySource, MAX_PLAINTEXT_BYTES, Version};
+use std::{io, ops::Range};
+use tokio::io::Interest;
+
+/// Bytes fetched at once where a file is cold.
+const FETCH_BYTES: u64 = 2 << 20;
+
+/// What a turn of an engine came to.
+enum Turn {
+    /// So many bytes of the response left.
+    Sent(u64),
+    /// The socket takes no more for now.
+    Full,
+    /// These bytes of the file are not in memory.
+    Cold(Range<u64>),
+}
+
+impl<K: KeySource> Link<K> {
+    /// The engine that carries this connection's responses.
+    pub(crate) fn engine(&self) -> Engine {
+        match self.protection {
+            Protection::Plain => Engine::Plain,
+            Protection::Tls(_) => Engine::User,
+        }
+    }
+
+    /// Sends all of `pieces`. Returns when the last byte is in the socket; `pieces` tells how far it got otherwise.
+    pub(crate) async fn send(
+        &mut self,
+        pieces: &mut Pieces<'_>,
+        source: Option<Source<'_>>,
+    ) -> Result<(), Ending> {
+        self.begin(Stage::Sending);
+        let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
+        let mut turn_bytes = 0;
+        loop {
+            self.receive_if_ready()?;
+            if self.peer_closed && self.channel().is_some_and(|channel| channel.version() == Version::Tls12) {
+                // RFC 5246 7.2.1: after the peer's close_notify pending writes are discarded. TLS 1.3 lets the peer
+                // close its side and still read ours.
+                return Err(Ending::PeerClosed);
+            }
+            if !self.unsent.is_empty() {
+                self.flush().await?;
+            }
+            if pieces.is_done() {
+                return Ok(());
+            }
+            match self.turn(pieces, source)? {
+                Turn::Sent(bytes) => {
+                    self.begin(Stage::Sending);
+                    self.workplace.metrics.send(self.engine(), bytes);
+                    turn_bytes += bytes;
+                    if turn_bytes >= quantum_bytes && !pieces.is_done() {
+                        turn_bytes = 0;
+                        tokio::task::yield_now().await;
+                    }
+                }
+                Turn::Full => {
+                    turn_bytes = 0;
+                    self.wait_for_room().await?;
+                }
+                Turn::Cold(range) => {
+                    if let Some(source) = source {
+                        self.fetch(source, range).await?;
+                        self.begin(Stage::Sending);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends what is sealed and waits.
+    pub(crate) async fn flush(&mut self) -> Result<(), Ending> {
+        while !self.unsent.is_empty() {
+            match socket::send(&self.stream, &self.unsent, Follows::Nothing) {
+                Ok(sent) if sent == self.unsent.len() => self.unsent = Vec::new(),
+                Ok(sent) => {
+                    self.unsent.drain(..sent);
+                    self.begin(Stage::Sending);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait_for_room().await?,
+                Err(error) => return Err(Ending::Socket(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the socket takes bytes again; what arrives meanwhile is received.
+    async fn wait_for_room(&mut self) -> Result<(), Ending> {
+        self.clear_readiness(Interest::WRITABLE);
+        while self.wait(self.wants_to_receive(), true).await? == Woken::Readable {
+            self.receive_ready()?;
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, pieces: &mut Pieces<'_>, source: Option<Source<'_>>) -> Result<Turn, Ending> {
+        match self.protection {
+            Protection::Plain => self.plain_turn(pieces, source),
+            Protection::Tls(_) => self.sealed_turn(pieces, source),
+        }
+    }
+
+    fn plain_turn(&mut self, pieces: &mut Pieces<'_>, source: Option<Source<'_>>) -> Result<Turn, Ending> {
+        let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
+        match plain::step(&self.stream, pieces, source, quantum_bytes) {
+            Ok(plain::Step::Sent(bytes)) => Ok(Turn::Sent(bytes)),
+            Ok(plain::Step::Full) => Ok(Turn::Full),
+            Ok(plain::Step::Cold(range)) => Ok(Turn::Cold(range)),
+            Ok(plain::Step::Truncated(offset)) => Err(Ending::Truncated { offset }),
+            Err(error) => Err(Ending::Socket(error)),
+        }
+    }
+
+    /// One batch: sealed, sent, and what did not fit kept.
+    fn sealed_turn(&mut self, pieces: &mut Pieces<'_>, source: Option<Source<'_>>) -> Result<Turn, Ending> {
+        let Protection::Tls(channel) = &mut self.protection else { return Ok(Turn::Full) };
+        let tuning = self.workplace.tuning.get();
+        let mapped = source.is_some_and(|source| source.mapping.is_some());
+        let largest_bytes = if mapped { tuning.map_batch_bytes } else { tuning.read_batch_bytes };
+        let sizing =
+            Sizing { record_bytes: MAX_PLAINTEXT_BYTES, batch_bytes: self.batch_bytes.min(largest_bytes) };
+        let mut batch = self.workplace.batch.borrow_mut();
+        let (before_bytes, updates_before) = (pieces.remaining_bytes(), channel.key_updates_sent());
+        match batch.seal(channel, pieces, source, sizing) {
+            Ok(Sealed::Records) => {}
+            Ok(Sealed::Cold(range)) => return Ok(Turn::Cold(range)),
+            Err(SealFault::Truncated { offset }) => return Err(Ending::Truncated { offset }),
+            Err(SealFault::Unreadable(error)) => return Err(Ending::Unreadable(error)),
+            Err(SealFault::Record(fault)) => return Err(Ending::Record(fault)),
+        }
+        self.workplace.metrics.key_updates_sent.add(channel.key_updates_sent() - updates_before);
+        let sealed = batch.sealed();
+        let sent = match socket::send(&self.stream, sealed, Follows::Nothing) {
+            Ok(sent) => sent,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(Ending::Socket(error)),
+        };
+        if sent == sealed.len() {
+            self.batch_bytes = (self.batch_bytes * 2).min(largest_bytes.max(LEAST_BATCH_BYTES));
+            return Ok(Turn::Sent(before_bytes - pieces.remaining_bytes()));
+        }
+        // The socket took part of it: the next batch is about what it took, so that little has to wait in our memory.
+        self.unsent.extend_from_slice(&sealed[sent..]);
+        self.batch_bytes = sent.next_multiple_of(LEAST_BATCH_BYTES).clamp(LEAST_BATCH_BYTES, largest_bytes);
+        drop(batch);
+        self.workplace.metrics.send(Engine::User, before_bytes - pieces.remaining_bytes());
+        self.begin(Stage::Sending);
+        Ok(Turn::Full)
+    }
+
+    /// Has a cold part of the file read on a thread that may wait for the disk (INV-COLD-1: a worker never does).
+    async fn fetch(&mut self, source: Source<'_>, range: Range<u64>) -> Result<(), Ending> {
+        self.workplace.metrics.cold_reads.increment();
+        let file = source.file.try_clone().map_err(Ending::Unreadable)?;
+        let length_bytes = (range.end - range.start).max(FETCH_BYTES);
+        let fetched =
+            tokio::task::spawn_blocking(move || file::read_ahead(&file, range.start, length_bytes)).await;
+        match fetched {
+            Ok(result) => result.map_err(Ending::Unreadable),
+            // The pool is shut down, or the read panicked: either way the bytes will not come.
+            Err(error) => Err(Ending::Unreadable(io::Error::other(error))),
+        }
+    }
+}

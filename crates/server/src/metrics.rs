@@ -1,0 +1,173 @@
+//! What a worker counts. Each worker has its own counters, written by it alone, and a scrape adds them up: nothing on
+//! the hot path is shared.
+
+mod histogram;
+mod render;
+
+pub(crate) use histogram::Histogram;
+pub(crate) use render::render;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number that one worker writes and a scrape reads.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `amount`. Only the owning worker writes, so no locked instruction is needed.
+    pub(crate) fn add(&self, amount: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+    }
+
+    pub(crate) fn increment(&self) {
+        self.add(1);
+    }
+
+    pub(crate) fn decrement(&self) {
+        self.add(u64::MAX);
+    }
+
+    pub(crate) fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A family of counters with one label, whose values are known beforehand.
+macro_rules! labelled {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident => $label:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum $name { $($variant),+ }
+
+        impl $name {
+            pub(crate) const ALL: &[Self] = &[$(Self::$variant),+];
+            pub(crate) fn label(self) -> &'static str {
+                match self { $(Self::$variant => $label),+ }
+            }
+        }
+    };
+}
+
+labelled! {
+    /// What carries a response's body.
+    Engine { User => "user", Plain => "plain" }
+}
+
+labelled! {
+    /// Why a connection was not taken, or a request not served, for want of room.
+    Refused {
+        Connections => "connection_limit",
+        Handshakes => "handshake_limit",
+        Descriptors => "descriptors",
+    }
+}
+
+labelled! {
+    /// How a connection ended.
+    Closed {
+        Peer => "peer",
+        Served => "served",
+        Idle => "idle_timeout",
+        Header => "header_timeout",
+        Writing => "write_timeout",
+        Handshake => "handshake_failed",
+        HandshakeTimeout => "handshake_timeout",
+        Reset => "reset",
+        RecordFault => "record_fault",
+        RecordLimit => "record_limit",
+        BrokenFile => "broken_file",
+        Unreadable => "unreadable_file",
+        Request => "bad_request",
+        Drain => "drain",
+    }
+}
+
+/// One counter for each value of a label.
+#[derive(Debug)]
+pub(crate) struct Family<const N: usize>([Counter; N]);
+
+impl<const N: usize> Default for Family<N> {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Counter::default()))
+    }
+}
+
+impl<const N: usize> Family<N> {
+    pub(crate) fn of(&self, index: usize) -> &Counter {
+        &self.0[index]
+    }
+}
+
+/// Status codes are counted by number; those outside go to the last place.
+const STATUS_SLOTS: usize = 600;
+
+/// All that one worker counts.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    pub(crate) connections_accepted: Counter,
+    pub(crate) connections_active: Counter,
+    pub(crate) handshakes_in_flight: Counter,
+    pub(crate) refused: Family<{ Refused::ALL.len() }>,
+    pub(crate) closed: Family<{ Closed::ALL.len() }>,
+    pub(crate) handshakes: [[Counter; 2]; 2],
+    pub(crate) handshake_failures: std::sync::Mutex<std::collections::BTreeMap<&'static str, u64>>,
+    pub(crate) response_bytes: Family<{ Engine::ALL.len() }>,
+    pub(crate) responses: Box<[Counter; STATUS_SLOTS]>,
+    pub(crate) key_updates_received: Counter,
+    pub(crate) key_updates_sent: Counter,
+    pub(crate) cold_reads: Counter,
+    pub(crate) access_log_dropped: Counter,
+    pub(crate) handshake_seconds: Histogram,
+    pub(crate) request_seconds: Histogram,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            connections_accepted: Counter::default(),
+            connections_active: Counter::default(),
+            handshakes_in_flight: Counter::default(),
+            refused: Family::default(),
+            closed: Family::default(),
+            handshakes: Default::default(),
+            handshake_failures: std::sync::Mutex::default(),
+            response_bytes: Family::default(),
+            responses: Box::new(std::array::from_fn(|_| Counter::default())),
+            key_updates_received: Counter::default(),
+            key_updates_sent: Counter::default(),
+            cold_reads: Counter::default(),
+            access_log_dropped: Counter::default(),
+            handshake_seconds: Histogram::new(&histogram::HANDSHAKE_BOUNDS_US),
+            request_seconds: Histogram::new(&histogram::REQUEST_BOUNDS_US),
+        }
+    }
+}
+
+impl Metrics {
+    pub(crate) fn refuse(&self, reason: Refused) {
+        self.refused.of(reason as usize).increment();
+    }
+
+    pub(crate) fn close(&self, how: Closed) {
+        self.closed.of(how as usize).increment();
+    }
+
+    pub(crate) fn respond(&self, status: u16) {
+        self.responses[usize::from(status).min(STATUS_SLOTS - 1)].increment();
+    }
+
+    pub(crate) fn send(&self, engine: Engine, bytes: u64) {
+        self.response_bytes.of(engine as usize).add(bytes);
+    }
+
+    pub(crate) fn handshake(&self, version: linerate_record::Version, resumed: bool) {
+        let version = usize::from(version == linerate_record::Version::Tls13);
+        self.handshakes[version][usize::from(resumed)].increment();
+    }
+
+    /// Failures are rare and their reasons many: a map behind a lock that nobody contends for.
+    pub(crate) fn handshake_failed(&self, reason: &'static str) {
+        let mut failures = self.handshake_failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *failures.entry(reason).or_default() += 1;
+    }
+}

@@ -1,0 +1,205 @@
+//! The metrics of all workers as Prometheus reads them (text exposition format 0.0.4).
+
+use super::{Closed, Counter, Engine, Histogram, Metrics, Refused};
+use std::{collections::BTreeMap, fmt::Write, sync::Arc};
+
+/// Adds up the workers' metrics and writes them out.
+pub(crate) fn render(workers: &[Arc<Metrics>], gauges: &[(&str, &str, u64)]) -> String {
+    let mut page = Page { text: String::with_capacity(8192), workers };
+    page.sum("linerate_connections_total", "counter", "Connections accepted.", |worker| {
+        &worker.connections_accepted
+    });
+    page.sum("linerate_connections_active", "gauge", "Connections open now.", |worker| {
+        &worker.connections_active
+    });
+    page.sum("linerate_tls_handshakes_in_flight", "gauge", "Handshakes under way now.", |worker| {
+        &worker.handshakes_in_flight
+    });
+    page.labelled(
+        "linerate_refused_total",
+        "Connections refused, by reason.",
+        "reason",
+        Refused::ALL
+            .iter()
+            .map(|reason| (reason.label(), page_sum(workers, |worker| worker.refused.of(*reason as usize)))),
+    );
+    page.labelled(
+        "linerate_connections_closed_total",
+        "Connections ended, by reason.",
+        "reason",
+        Closed::ALL
+            .iter()
+            .map(|how| (how.label(), page_sum(workers, |worker| worker.closed.of(*how as usize)))),
+    );
+    page.handshakes();
+    page.requests();
+    page.labelled(
+        "linerate_http_response_bytes_total",
+        "Bytes of responses (heads and bodies, before encryption), by the engine that carried them.",
+        "engine",
+        Engine::ALL.iter().map(|engine| {
+            (engine.label(), page_sum(workers, |worker| worker.response_bytes.of(*engine as usize)))
+        }),
+    );
+    page.labelled(
+        "linerate_tls_key_updates_total",
+        "TLS 1.3 key updates, by direction.",
+        "direction",
+        [
+            ("received", page_sum(workers, |worker| &worker.key_updates_received)),
+            ("sent", page_sum(workers, |worker| &worker.key_updates_sent)),
+        ]
+        .into_iter(),
+    );
+    page.sum(
+        "linerate_cold_reads_total",
+        "counter",
+        "Reads handed to other threads because a file was not in memory.",
+        |worker| &worker.cold_reads,
+    );
+    page.sum(
+        "linerate_access_log_dropped_total",
+        "counter",
+        "Access log lines dropped because the disk was slower than the requests.",
+        |worker| &worker.access_log_dropped,
+    );
+    page.histogram(
+        "linerate_tls_handshake_duration_seconds",
+        "From accept to the handshake's end.",
+        |worker| &worker.handshake_seconds,
+    );
+    page.histogram(
+        "linerate_http_request_duration_seconds",
+        "From a request's last byte to its response's.",
+        |worker| &worker.request_seconds,
+    );
+    for (name, help, value) in gauges {
+        page.family(name, "gauge", help);
+        let _ = writeln!(page.text, "{name} {value}");
+    }
+    page.text
+}
+
+fn page_sum(workers: &[Arc<Metrics>], counter: impl Fn(&Metrics) -> &Counter) -> u64 {
+    workers.iter().fold(0, |sum, worker| sum.wrapping_add(counter(worker).value()))
+}
+
+struct Page<'a> {
+    text: String,
+    workers: &'a [Arc<Metrics>],
+}
+
+// Writing to a String cannot fail: the results of `writeln!` are dropped on purpose.
+impl Page<'_> {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn sum(&mut self, name: &str, kind: &str, help: &str, counter: impl Fn(&Metrics) -> &Counter) {
+        self.family(name, kind, help);
+        let value = page_sum(self.workers, counter);
+        let _ = writeln!(self.text, "{name} {value}");
+    }
+
+    fn labelled<'l>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl Iterator<Item = (&'l str, u64)>,
+    ) {
+        self.family(name, "counter", help);
+        for (value, count) in values {
+            let _ = writeln!(self.text, "{name}{{{label}=\"{value}\"}} {count}");
+        }
+    }
+
+    fn handshakes(&mut self) {
+        let name = "linerate_tls_handshakes_total";
+        self.family(name, "counter", "Handshakes ended, by version and result.");
+        for (version, label) in ["TLSv1.2", "TLSv1.3"].into_iter().enumerate() {
+            for (resumed, result) in ["full", "resumed"].into_iter().enumerate() {
+                let count = page_sum(self.workers, |worker| &worker.handshakes[version][resumed]);
+                let _ = writeln!(self.text, "{name}{{version=\"{label}\",result=\"{result}\"}} {count}");
+            }
+        }
+        let mut failures = BTreeMap::<&str, u64>::new();
+        for worker in self.workers {
+            let counts = worker.handshake_failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            for (reason, count) in &*counts {
+                *failures.entry(reason).or_default() += count;
+            }
+        }
+        for (reason, count) in failures {
+            let _ = writeln!(self.text, "{name}{{version=\"none\",result=\"{reason}\"}} {count}");
+        }
+    }
+
+    fn requests(&mut self) {
+        let name = "linerate_http_requests_total";
+        self.family(name, "counter", "Requests answered, by status.");
+        for status in 0..super::STATUS_SLOTS {
+            let count = page_sum(self.workers, |worker| &worker.responses[status]);
+            if count > 0 {
+                let _ = writeln!(self.text, "{name}{{status=\"{status}\"}} {count}");
+            }
+        }
+    }
+
+    fn histogram(&mut self, name: &str, help: &str, histogram: impl Fn(&Metrics) -> &Histogram) {
+        self.family(name, "histogram", help);
+        let Some(first) = self.workers.first() else { return };
+        let bounds_us = histogram(first).bounds_us();
+        let mut counts = vec![0; bounds_us.len() + 1];
+        let mut sum_us = 0u64;
+        for worker in self.workers {
+            let histogram = histogram(worker);
+            counts.iter_mut().zip(histogram.counts()).for_each(|(total, count)| *total += count);
+            sum_us += histogram.sum_us();
+        }
+        let mut cumulated = 0;
+        for (bound_us, count) in bounds_us.iter().zip(&counts) {
+            cumulated += count;
+            let _ = writeln!(self.text, "{name}_bucket{{le=\"{}\"}} {cumulated}", *bound_us as f64 / 1e6);
+        }
+        cumulated += counts[bounds_us.len()];
+        let _ = writeln!(self.text, "{name}_bucket{{le=\"+Inf\"}} {cumulated}");
+        let _ = writeln!(self.text, "{name}_sum {}\n{name}_count {cumulated}", sum_us as f64 / 1e6);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn workers_are_added_up() {
+        let workers = [Arc::new(Metrics::default()), Arc::new(Metrics::default())];
+        for worker in &workers {
+            worker.connections_active.increment();
+            worker.respond(206);
+            worker.send(Engine::User, 1000);
+            worker.handshake(linerate_record::Version::Tls13, false);
+            worker.handshake_failed("no_shared_cipher");
+            worker.request_seconds.observe(Duration::from_micros(60));
+            worker.refuse(Refused::Descriptors);
+        }
+        workers[0].connections_active.decrement();
+        let text = render(&workers, &[("linerate_example", "An example.", 7)]);
+        for line in [
+            "linerate_connections_active 1",
+            "linerate_http_requests_total{status=\"206\"} 2",
+            "linerate_http_response_bytes_total{engine=\"user\"} 2000",
+            "linerate_tls_handshakes_total{version=\"TLSv1.3\",result=\"full\"} 2",
+            "linerate_tls_handshakes_total{version=\"none\",result=\"no_shared_cipher\"} 2",
+            "linerate_http_request_duration_seconds_bucket{le=\"0.00005\"} 0",
+            "linerate_http_request_duration_seconds_bucket{le=\"0.0001\"} 2",
+            "linerate_http_request_duration_seconds_count 2",
+            "linerate_refused_total{reason=\"descriptors\"} 2",
+            "linerate_example 7",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The server as a whole: from settings to running workers, and through its signals to its end.
+
+mod reload;
+mod signals;
+mod start;
+
+use crate::{
+    access_log::AccessLog,
+    admin,
+    listeners::{Binder, ListenFault},
+    report,
+    sites::SiteFault,
+    snapshot::Snapshot,
+    worker::{self, Command, Handle, Totals},
+};
+use arc_swap::ArcSwap;
+use linerate_config::{ListenerKind, Settings, Source};
+use linerate_os::{limits, processor};
+use linerate_tls::DevelopmentCertificate;
+use sd_notify::NotifyState;
+use std::{
+    fmt, io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+/// Why the server did not start, or ended other than it was told to.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Sites that cannot be served.
+    Sites(Vec<SiteFault>),
+    /// Certificates that cannot be used, each with the place that names it.
+    Certificates(Vec<String>),
+    /// Addresses that cannot be listened on.
+    Listen(Vec<String>),
+    /// The access log cannot be opened.
+    AccessLog {
+        /// Where it was configured.
+        origin: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// CPUs that were asked for and may not be used.
+    Cpus(String),
+    /// The system refused something else.
+    System {
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines =
+            |formatter: &mut fmt::Formatter<'_>, lines: &[String]| formatter.write_str(&lines.join("\n"));
+        match self {
+            Self::Sites(faults) => {
+                lines(formatter, &faults.iter().map(ToString::to_string).collect::<Vec<_>>())
+            }
+            Self::Certificates(faults) | Self::Listen(faults) => lines(formatter, faults),
+            Self::AccessLog { origin, error } => {
+                write!(formatter, "{origin}: the access log cannot be opened: {error}")
+            }
+            Self::Cpus(message) => formatter.write_str(message),
+            Self::System { doing, error } => write!(formatter, "{doing}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {}
+
+/// Serves until a signal ends it: TERM or INT at once, QUIT when all responses are sent.
+///
+/// `source` is where a reload (HUP) reads the settings anew; `settings` is what it says now.
+///
+/// # Errors
+/// Whatever keeps the server from starting. A server that has started ends without an error.
+pub fn run(source: Source, settings: Settings) -> Result<(), ServeError> {
+    let open_files = limits::raise_open_files();
+    let server = Server::start(source, settings, open_files)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| ServeError::System { doing: "starting the control thread", error })?;
+    runtime.block_on(server.run())
+}
+
+/// Listeners in use: address as configured, as bound, and kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Listening {
+    configured: SocketAddr,
+    bound: SocketAddr,
+    kind: ListenerKind,
+}
+
+struct Server {
+    source: Source,
+    settings: Settings,
+    snapshots: Arc<ArcSwap<Snapshot>>,
+    /// Made because no site brings a certificate.
+    development: Option<DevelopmentCertificate>,
+    binder: Binder,
+    listening: Vec<Listening>,
+    workers: Vec<Handle>,
+    log: Option<Arc<AccessLog>>,
+    admin_state: Arc<admin::State>,
+    admin_socket: Option<std::net::TcpListener>,
+}
+
+/// The CPUs that workers are pinned to, in their order; `None` is not pinned.
+fn placement(settings: &Settings) -> Result<Vec<Option<usize>>, ServeError> {
+    let allowed = processor::allowed().unwrap_or_default();
+    let chosen: Vec<usize> = match &settings.cpus {
+        Some(list) => {
+            let refused: Vec<String> = list
+                .as_slice()
+                .iter()
+                .filter(|cpu| !allowed.contains(cpu))
+                .map(ToString::to_string)
+                .collect();
+            if !refused.is_empty() {
+                let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+                return Err(ServeError::Cpus(format!(
+                    "--cpus: CPU {} cannot be used by this process; it may use {}",
+                    refused.join(", "),
+                    allowed.join(", ")
+                )));
+            }
+            list.as_slice().to_vec()
+        }
+        None => allowed,
+    };
+    let count = settings.workers.map_or(chosen.len().max(1), std::num::NonZero::get);
+    // More workers than CPUs share them without being pinned.
+    Ok((0..count).map(|index| chosen.get(index).copied().filter(|_| count <= chosen.len())).collect())
+}
+
+impl Server {
+    async fn run(mut self) -> Result<(), ServeError> {
+        let admin = self.admin_socket.take().map(tokio::net::TcpListener::from_std).transpose();
+        let admin =
+            admin.map_err(|error| ServeError::System { doing: "opening the admin listener", error })?;
+        if let Some(listener) = admin {
+            tokio::spawn(admin::run(listener, Arc::clone(&self.admin_state)));
+        }
+        let mut signals = signals::Signals::new()
+            .map_err(|error| ServeError::System { doing: "listening for signals", error })?;
+        let mut changes = self.watch_certificates();
+        notify(&[NotifyState::Ready]);
+        loop {
+            let event = tokio::select! {
+                event = signals.next() => event,
+                () = changes.changed() => signals::Event::CertificatesChanged,
+            };
+            match event {
+                signals::Event::Reload => {
+                    self.reload_all();
+                    changes = self.watch_certificates();
+                }
+                signals::Event::CertificatesChanged => self.reload_certificates(),
+                signals::Event::ReopenLogs => self.reopen_logs(),
+                signals::Event::Drain => {
+                    self.drain(&mut signals).await;
+                    break;
+                }
+                signals::Event::Stop => {
+                    self.tell_all(|| Command::Stop);
+                    break;
+                }
+            }
+        }
+        self.finish();
+        Ok(())
+    }
+
+    fn tell_all(&self, command: impl Fn() -> Command) {
+        for worker in &self.workers {
+            // A worker that has ended needs no telling.
+            let _ = worker.commands.send(command());
+        }
+    }
+
+    /// Stops taking connections, lets the workers finish, and stops them when told to in the meantime.
+    async fn drain(&mut self, signals: &mut signals::Signals) {
+        report::note("draining: no new connections; open responses are finished");
+        notify(&[NotifyState::Stopping]);
+        self.admin_state.draining.store(true, std::sync::atomic::Ordering::Relaxed);
+        let limit = Duration::from_millis(self.settings.timeouts.drain_ms);
+        self.tell_all(|| Command::Drain(limit));
+        while self.workers.iter().any(|worker| !worker.thread.is_finished()) {
+            tokio::select! {
+                event = signals.next() => if event == signals::Event::Stop {
+                    self.tell_all(|| Command::Stop);
+                },
+                () = tokio::time::sleep(Duration::from_millis(20)) => {}
+            }
+        }
+    }
+
+    fn reopen_logs(&self) {
+        if let Some(log) = &self.log
+            && let Err(error) = log.reopen()
+        {
+            report::warn(&format!(
+                "the access log could not be reopened, the old file stays in use: {error}"
+            ));
+        }
+    }
+
+    /// Waits for the workers and writes the log out.
+    fn finish(self) {
+        notify(&[NotifyState::Stopping]);
+        for worker in self.workers {
+            if worker.thread.join().is_err() {
+                report::warn("a worker ended by a panic");
+            }
+        }
+        if let Some(log) = self.log {
+            log.flush();
+        }
+    }
+}
+
+/// Tells the service manager; without one this does nothing.
+fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        report::warn(&format!("the service manager could not be told: {error}"));
+    }
+}
+
+fn listen_faults(faults: &[ListenFault]) -> ServeError {
+    ServeError::Listen(faults.iter().map(ToString::to_string).collect())
+}
+
+fn new_admin_state(workers: &[Handle]) -> admin::State {
+    admin::State {
+        workers: workers.iter().map(|worker| Arc::clone(&worker.metrics)).collect(),
+        draining: false.into(),
+        started: SystemTime::now(),
+        reloads: Default::default(),
+    }
+}
+
+/// Starts a worker on each CPU of `cpus`.
+fn start_workers(
+    cpus: &[Option<usize>],
+    mut ears: Vec<Vec<worker::Ear>>,
+    snapshots: &Arc<ArcSwap<Snapshot>>,
+    log: Option<&Arc<AccessLog>>,
+    settings: &Settings,
+) -> Result<Vec<Handle>, ServeError> {
+    let totals = Arc::new(Totals::default());
+    let format = settings.access_log.as_ref().map(|log| log.format).unwrap_or_default();
+    cpus.iter()
+        .enumerate()
+        .map(|(index, cpu)| {
+            worker::start(worker::Setup {
+                index,
+                cpu: *cpu,
+                ears: std::mem::take(&mut ears[index]),
+                snapshots: Arc::clone(snapshots),
+                totals: Arc::clone(&totals),
+                log: log.map(|log| (Arc::clone(log), format)),
+                open_files_cached: settings.limits.open_files_cached,
+            })
+            .map_err(|error| ServeError::System { doing: "starting a worker", error })
+        })
+        .collect()
+}

@@ -1,0 +1,240 @@
+//! Reloading: everything new is opened and checked first; what does not work leaves the old serving.
+
+use super::{
+    Listening, Server, notify,
+    start::{certificate_fault, development, warn_about_certificates},
+};
+use crate::{report, sites::Sites, snapshot::Snapshot, tls_setup, worker::Command};
+use linerate_config::{ListenerKind, Settings};
+use linerate_tls::{Acceptor, AcceptorBuilder, FileWatch, TlsError, WatchMethod};
+use sd_notify::NotifyState;
+use std::{
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// Tells when a certificate's file may have changed; the watch ends with it.
+pub(super) struct CertificateWatch {
+    changes: Receiver<()>,
+    /// Keeps the channel open, and silent, where there is nothing to watch.
+    _sender: Sender<()>,
+    _watch: Option<FileWatch>,
+}
+
+impl CertificateWatch {
+    pub(super) async fn changed(&mut self) {
+        // Never closed: this holds a sender itself.
+        let _ = self.changes.recv().await;
+    }
+}
+
+impl Server {
+    /// HUP: configuration and certificates anew.
+    pub(super) fn reload_all(&mut self) {
+        let clock = NotifyState::monotonic_usec_now().ok();
+        let mut reloading = vec![NotifyState::Reloading];
+        reloading.extend(clock);
+        notify(&reloading);
+        match self.try_reload() {
+            Ok(()) => {
+                report::note("reloaded");
+                self.count_reload(true);
+            }
+            Err(reasons) => {
+                for reason in reasons {
+                    report::warn(&reason);
+                }
+                report::warn("not reloaded: the old configuration keeps serving");
+                self.count_reload(false);
+            }
+        }
+        notify(&[NotifyState::Ready]);
+    }
+
+    fn count_reload(&self, succeeded: bool) {
+        self.admin_state.reloads[usize::from(!succeeded)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn try_reload(&mut self) -> Result<(), Vec<String>> {
+        let settings = self.source.load().map_err(|error| vec![error.to_string()])?;
+        settings.verify_files().map_err(|error| vec![error.to_string()])?;
+        let wants_tls = tls_setup::is_wanted(&settings);
+        let sites = Sites::open(&settings, wants_tls)
+            .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        let development = development(&settings).map_err(|error| vec![error.to_string()])?;
+        let builder = wants_tls
+            .then(|| tls_setup::builder(&settings, development.as_ref().map(|made| made.files.clone())));
+        let acceptor = builder.map(|builder| self.renewed_acceptor(&settings, &builder)).transpose()?;
+        let added = self.bind_added(&settings)?;
+
+        self.warn_about_restarts(&settings);
+        self.settings = settings;
+        self.development = development;
+        self.publish(sites, acceptor, &added);
+        self.apply_listeners(added);
+        Ok(())
+    }
+
+    /// A new acceptor; certificates that do not load are kept from the old one, and reported. Where there is no old
+    /// one to keep, the reload is refused.
+    fn renewed_acceptor(
+        &self,
+        settings: &Settings,
+        builder: &AcceptorBuilder,
+    ) -> Result<Arc<Acceptor>, Vec<String>> {
+        let faults = |errors: &[TlsError]| -> Vec<String> {
+            errors.iter().map(|error| certificate_fault(settings, error)).collect()
+        };
+        let current = self.snapshots.load();
+        let Some(old) = &current.acceptor else {
+            return builder.build().map(Arc::new).map_err(|errors| faults(&errors));
+        };
+        let (acceptor, errors) = builder.reload(old);
+        if Arc::ptr_eq(&acceptor, old) {
+            return Err(faults(&errors));
+        }
+        for fault in faults(&errors) {
+            report::warn(&format!("{fault}; the old certificate keeps serving"));
+        }
+        warn_about_certificates(&acceptor);
+        Ok(acceptor)
+    }
+
+    /// A certificate or key file changed.
+    pub(super) fn reload_certificates(&mut self) {
+        let builder = self.tls_builder();
+        let sites = match Sites::open(&self.settings, true) {
+            Ok(sites) => sites,
+            Err(faults) => {
+                return faults.iter().for_each(|fault| report::warn(&fault.to_string()));
+            }
+        };
+        match self.renewed_acceptor(&self.settings, &builder) {
+            Ok(acceptor) => {
+                report::note("certificates reloaded");
+                self.publish(sites, Some(acceptor), &[]);
+                self.count_reload(true);
+            }
+            Err(reasons) => {
+                reasons.iter().for_each(|reason| report::warn(reason));
+                self.count_reload(false);
+            }
+        }
+    }
+
+    fn publish(&self, sites: Sites, acceptor: Option<Arc<Acceptor>>, added: &[crate::listeners::Bound]) {
+        let generation = self.snapshots.load().generation + 1;
+        let wanted =
+            |configured| self.settings.listeners.iter().any(|listener| listener.address == configured);
+        let https_port = self
+            .listening
+            .iter()
+            .filter(|listening| wanted(listening.configured))
+            .map(|listening| (listening.kind, listening.bound))
+            .chain(added.iter().map(|bound| (bound.kind, bound.address)))
+            .find(|(kind, _)| *kind == ListenerKind::Tls)
+            .map(|(_, address)| address.port());
+        self.snapshots.store(Arc::new(Snapshot::new(
+            generation,
+            &self.settings,
+            sites,
+            acceptor,
+            https_port,
+        )));
+    }
+
+    /// Binds what the new settings add. Nothing is kept if one fails.
+    fn bind_added(&mut self, settings: &Settings) -> Result<Vec<crate::listeners::Bound>, Vec<String>> {
+        let mut added = Vec::new();
+        for listener in &settings.listeners {
+            let known = self
+                .listening
+                .iter()
+                .any(|known| known.configured == listener.address && known.kind == listener.kind);
+            if known {
+                continue;
+            }
+            match self.binder.bind(listener) {
+                Ok(Some(bound)) => added.push((listener.address, bound)),
+                Ok(None) => {}
+                Err(fault) => return Err(vec![fault.to_string()]),
+            }
+        }
+        for (configured, bound) in &added {
+            self.listening.push(Listening {
+                configured: *configured,
+                bound: bound.address,
+                kind: bound.kind,
+            });
+        }
+        Ok(added.into_iter().map(|(_, bound)| bound).collect())
+    }
+
+    /// Opens the new ears and closes those that are no longer wanted.
+    fn apply_listeners(&mut self, added: Vec<crate::listeners::Bound>) {
+        for bound in added {
+            for (worker, ear) in self.workers.iter().zip(bound.ears) {
+                let _ = worker.commands.send(Command::Listen(ear));
+            }
+        }
+        let settings = &self.settings;
+        let (kept, gone): (Vec<_>, Vec<_>) = self.listening.drain(..).partition(|known| {
+            settings
+                .listeners
+                .iter()
+                .any(|listener| listener.address == known.configured && listener.kind == known.kind)
+        });
+        self.listening = kept;
+        for listener in gone {
+            self.tell_all(|| Command::StopListening(listener.bound));
+        }
+    }
+
+    /// What is fixed for the life of the process.
+    fn warn_about_restarts(&self, new: &Settings) {
+        let old = &self.settings;
+        let log =
+            |settings: &Settings| settings.access_log.as_ref().map(|log| (log.target.clone(), log.format));
+        for (changed, what) in [
+            (old.workers != new.workers, "workers"),
+            (old.cpus != new.cpus, "cpus"),
+            (old.admin != new.admin, "admin"),
+            (log(old) != log(new), "access_log and log_format"),
+            (old.limits.open_files_cached != new.limits.open_files_cached, "limits.open_files_cached"),
+        ] {
+            if changed {
+                report::warn(&format!("{what}: the change takes effect at the next restart"));
+            }
+        }
+    }
+
+    /// Starts to watch the certificates' files; messages come when one may have changed.
+    pub(super) fn watch_certificates(&self) -> CertificateWatch {
+        let (sender, changes) = channel(1);
+        if !tls_setup::is_wanted(&self.settings) {
+            return CertificateWatch { changes, _sender: sender, _watch: None };
+        }
+        let files: Vec<_> = self.tls_builder().files().map(Path::to_owned).collect();
+        let watch = FileWatch::start(files, {
+            let sender = sender.clone();
+            // A message that waits already says the same.
+            move || {
+                let _ = sender.try_send(());
+            }
+        });
+        match &watch {
+            Ok(watch) => {
+                if let WatchMethod::Polling { reason } = watch.method() {
+                    report::note(&format!("certificates are looked at every few seconds: {reason}"));
+                }
+            }
+            Err(error) => report::warn(&format!("certificates are not watched ({error}); HUP reloads them")),
+        }
+        CertificateWatch { changes, _sender: sender, _watch: watch.ok() }
+    }
+
+    fn tls_builder(&self) -> AcceptorBuilder {
+        tls_setup::builder(&self.settings, self.development.as_ref().map(|made| made.files.clone()))
+    }
+}

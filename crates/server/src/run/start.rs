@@ -1,0 +1,227 @@
+//! Starting: everything is opened and checked before the first connection is taken.
+
+use super::{Listening, ServeError, Server, listen_faults, new_admin_state, placement, start_workers};
+use crate::{
+    access_log::AccessLog, listeners::Binder, report, sites::Sites, snapshot::Snapshot, tls_setup,
+    worker::Ear,
+};
+use arc_swap::ArcSwap;
+use linerate_config::{ListenerKind, Settings, Source};
+use linerate_content::Resolver;
+use linerate_os::{processor, socket};
+use linerate_tls::{Acceptor, DevelopmentCertificate, TlsError, development_certificate, state_directory};
+use std::{sync::Arc, time::SystemTime};
+
+/// The development certificate, if no site brings one of its own; made if need be.
+pub(super) fn development(settings: &Settings) -> Result<Option<DevelopmentCertificate>, TlsError> {
+    settings
+        .needs_development_certificate()
+        .then(|| state_directory().and_then(|directory| development_certificate(&directory)))
+        .transpose()
+}
+
+/// The line for a certificate that cannot be used: where it was configured, and why.
+pub(super) fn certificate_fault(settings: &Settings, error: &TlsError) -> String {
+    let file = match error {
+        TlsError::Unreadable { file, .. }
+        | TlsError::NotPem { file, .. }
+        | TlsError::NoCertificate { file, .. }
+        | TlsError::NoKey { file, .. }
+        | TlsError::KeyEncrypted { file }
+        | TlsError::CertificateUnusable { file, .. }
+        | TlsError::KeyUnusable { file, .. }
+        | TlsError::KeyMismatch { key: file, .. } => Some(file),
+        _ => None,
+    };
+    let mut pairs = settings.sites.iter().flat_map(|site| &site.certificates);
+    match file.and_then(|file| pairs.find(|pair| *file == pair.certificate || *file == pair.key)) {
+        Some(pair) => format!("{}: {error}", pair.origin),
+        None => error.to_string(),
+    }
+}
+
+impl Server {
+    /// Opens everything and starts the workers.
+    pub(super) fn start(source: Source, settings: Settings, open_files: u64) -> Result<Self, ServeError> {
+        let cpus = placement(&settings)?;
+        let wants_tls = tls_setup::is_wanted(&settings);
+        let sites = Sites::open(&settings, wants_tls).map_err(ServeError::Sites)?;
+        let development =
+            development(&settings).map_err(|error| ServeError::Certificates(vec![error.to_string()]))?;
+        let acceptor = wants_tls.then(|| first_acceptor(&settings, development.as_ref())).transpose()?;
+        let mut binder = Binder::new(cpus.len());
+        let (listening, ears) = bind_all(&settings, &mut binder, cpus.len())?;
+        let https_port = listening
+            .iter()
+            .find(|listener| listener.kind == ListenerKind::Tls)
+            .map(|found| found.bound.port());
+        let admin_socket = settings.admin.map(|address| socket::listen(address, false)).transpose();
+        let admin_socket = admin_socket.map_err(|error| {
+            ServeError::Listen(vec![format!("--admin: cannot listen on {:?}: {error}", settings.admin)])
+        })?;
+        let log = settings.access_log.as_ref().map(|log| {
+            AccessLog::start(&log.target)
+                .map_err(|error| ServeError::AccessLog { origin: log.origin.to_string(), error })
+        });
+        let log = log.transpose()?;
+
+        warn_about(&settings, &sites, &binder, open_files);
+        let snapshot = Snapshot::new(0, &settings, sites, acceptor, https_port);
+        let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
+        let workers = start_workers(&cpus, ears, &snapshots, log.as_ref(), &settings)?;
+        announce(&settings, &listening, &cpus, development.as_ref());
+        let admin_state = Arc::new(new_admin_state(&workers));
+        Ok(Self {
+            source,
+            settings,
+            snapshots,
+            development,
+            binder,
+            listening,
+            workers,
+            log,
+            admin_state,
+            admin_socket,
+        })
+    }
+}
+
+/// At start every certificate must be usable.
+fn first_acceptor(
+    settings: &Settings,
+    development: Option<&DevelopmentCertificate>,
+) -> Result<Arc<Acceptor>, ServeError> {
+    let builder = tls_setup::builder(settings, development.map(|made| made.files.clone()));
+    let acceptor = builder.build().map_err(|errors| {
+        ServeError::Certificates(errors.iter().map(|error| certificate_fault(settings, error)).collect())
+    })?;
+    warn_about_certificates(&acceptor);
+    Ok(Arc::new(acceptor))
+}
+
+/// What clients will not like about the certificates.
+pub(super) fn warn_about_certificates(acceptor: &Acceptor) {
+    for (certificate, warning) in acceptor.warnings(SystemTime::now()) {
+        report::warn(&format!("{}: {warning}", certificate.files().certificate.display()));
+    }
+}
+
+/// One list of sockets for each worker.
+type Ears = Vec<Vec<Ear>>;
+
+fn bind_all(
+    settings: &Settings,
+    binder: &mut Binder,
+    workers: usize,
+) -> Result<(Vec<Listening>, Ears), ServeError> {
+    let mut listening = Vec::new();
+    let mut ears: Ears = (0..workers).map(|_| Vec::new()).collect();
+    let mut faults = Vec::new();
+    for listener in &settings.listeners {
+        match binder.bind(listener) {
+            Ok(Some(bound)) => {
+                listening.push(Listening {
+                    configured: listener.address,
+                    bound: bound.address,
+                    kind: bound.kind,
+                });
+                for (own, ear) in ears.iter_mut().zip(bound.ears) {
+                    own.push(ear);
+                }
+            }
+            Ok(None) => {
+                report::note(&format!("{listener}: left out, this machine does not have that address family"))
+            }
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if faults.is_empty() { Ok((listening, ears)) } else { Err(listen_faults(&faults)) }
+}
+
+fn warn_about(settings: &Settings, sites: &Sites, binder: &Binder, open_files: u64) {
+    for address in binder.unused() {
+        report::warn(&format!(
+            "the service manager passed a socket for {address}, which no listener asks for"
+        ));
+    }
+    if sites.iter().any(|site| site.root.resolver() == Resolver::ByHand) {
+        report::warn("this system has no openat2: paths are resolved step by step, which is safe but slower");
+    }
+    let wanted = settings.limits.connections as u64 + 2 * settings.limits.open_files_cached as u64;
+    if open_files < wanted {
+        report::warn(&format!(
+            "this process may open {open_files} files; {} connections need up to {wanted} (raise LimitNOFILE, or \
+             `ulimit -n`)",
+            settings.limits.connections
+        ));
+    }
+}
+
+/// One line a listener: what is served there, and how.
+fn announce(
+    settings: &Settings,
+    listening: &[Listening],
+    cpus: &[Option<usize>],
+    development: Option<&DevelopmentCertificate>,
+) {
+    let workers = describe_workers(cpus);
+    for listener in listening {
+        let line = match listener.kind {
+            ListenerKind::Tls => format!(
+                "https://{}/  engine {}, {workers}, {} to TLSv1.3",
+                host_and_port(listener),
+                "user",
+                match settings.tls.minimum_version {
+                    linerate_config::TlsVersion::Version12 => "TLSv1.2",
+                    linerate_config::TlsVersion::Version13 => "TLSv1.3",
+                }
+            ),
+            ListenerKind::Plaintext => {
+                format!("http://{}/  no TLS, engine plain (sendfile), {workers}", host_and_port(listener))
+            }
+            ListenerKind::Redirect => {
+                format!("http://{}/  redirects to https, {workers}", host_and_port(listener))
+            }
+        };
+        report::note(&line);
+    }
+    if let Some(admin) = settings.admin {
+        report::note(&format!("http://{admin}/  admin: /healthz, /metrics"));
+    }
+    let Some(made) = development else { return };
+    report::note(&format!("development certificate for localhost, SHA-256 {}", made.sha256_fingerprint));
+    if let Some(listener) = listening.iter().find(|listener| listener.kind == ListenerKind::Tls) {
+        report::note(&format!(
+            "try: curl --cacert {} https://localhost:{}/",
+            made.files.certificate.display(),
+            listener.bound.port()
+        ));
+    }
+}
+
+fn host_and_port(listener: &Listening) -> String {
+    match listener.bound.port() {
+        443 if listener.kind == ListenerKind::Tls => match listener.bound.ip() {
+            std::net::IpAddr::V4(address) => address.to_string(),
+            std::net::IpAddr::V6(address) => format!("[{address}]"),
+        },
+        _ => listener.bound.to_string(),
+    }
+}
+
+/// `2 workers on CPUs 0, 1 (node 0)`.
+fn describe_workers(cpus: &[Option<usize>]) -> String {
+    let plural = if cpus.len() == 1 { "worker" } else { "workers" };
+    let pinned: Vec<usize> = cpus.iter().flatten().copied().collect();
+    if pinned.is_empty() {
+        return format!("{} {plural}, not pinned", cpus.len());
+    }
+    let list: Vec<String> = pinned
+        .iter()
+        .map(|cpu| match processor::node_of(*cpu) {
+            Some(node) => format!("{cpu} (node {node})"),
+            None => cpu.to_string(),
+        })
+        .collect();
+    format!("{} {plural} on CPU {}", cpus.len(), list.join(", "))
+}

@@ -1,0 +1,177 @@
+//! The sites that are served, made from the configuration: opened roots, names, and the headers each path gets.
+
+use linerate_config::{self as config, Settings};
+use linerate_content::{EtagSource, Policy, Root, Symlinks};
+use linerate_http::{HeaderBlock, MediaTypes};
+use std::{borrow::Cow, fmt, sync::Arc};
+
+/// Why a site cannot be served.
+#[derive(Debug)]
+pub struct SiteFault {
+    origin: String,
+    message: String,
+}
+
+impl fmt::Display for SiteFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.origin, self.message)
+    }
+}
+
+/// A site, ready to serve.
+#[derive(Debug)]
+pub(crate) struct Site {
+    /// Lower case; exact, or `*.` and a parent.
+    names: Vec<String>,
+    pub(crate) root: Arc<Root>,
+    /// Headers of every response.
+    always: HeaderBlock,
+    rules: config::SitePolicy,
+}
+
+impl Site {
+    fn open(site: &config::Site, settings: &Settings, secure: bool) -> Result<Self, SiteFault> {
+        let fault = |message: String| SiteFault { origin: site.root_origin.to_string(), message };
+        let overrides: Vec<(String, String)> = site
+            .policy
+            .media_types
+            .iter()
+            .map(|(extension, media_type)| (extension.clone(), media_type.clone()))
+            .collect();
+        let media_types = MediaTypes::with_overrides(
+            overrides.iter().map(|(extension, kind)| (extension.as_str(), kind.as_str())),
+        )
+        .map_err(|error| fault(error.to_string()))?;
+        let policy = Policy {
+            symlinks: match site.policy.symlinks {
+                config::Symlinks::Within => Symlinks::Within,
+                config::Symlinks::Refused => Symlinks::Refused,
+                config::Symlinks::Anywhere => Symlinks::Anywhere,
+            },
+            dotfiles: site.policy.dotfiles,
+            listing: site.policy.listing,
+            listing_limit_entries: settings.limits.listing_entries,
+            index: site.policy.index.clone(),
+            precompressed: site.policy.precompressed,
+            etag_source: EtagSource::default(),
+        };
+        let root = Root::open(&site.root, policy, Arc::new(media_types))
+            .map_err(|error| fault(error.to_string()))?;
+        let mut always = HeaderBlock::EMPTY;
+        if let Some(hsts) = site.policy.hsts.filter(|_| secure) {
+            always
+                .push("Strict-Transport-Security", &hsts_value(hsts))
+                .map_err(|error| fault(error.to_string()))?;
+        }
+        Ok(Self { names: site.names.clone(), root: Arc::new(root), always, rules: site.policy.clone() })
+    }
+
+    /// The operator's headers for a path (decoded, with its leading slash).
+    pub(crate) fn headers(&self, path: impl FnOnce() -> String) -> Cow<'_, HeaderBlock> {
+        if self.rules.headers.is_empty() && self.rules.cache_control.is_empty() {
+            return Cow::Borrowed(&self.always);
+        }
+        let path = path();
+        let mut chosen: Vec<(&str, &str)> = Vec::new();
+        let rules = self.rules.headers.iter().filter(|rule| rule.path.matches(&path));
+        for (name, value) in rules.flat_map(|rule| &rule.headers) {
+            chosen.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+            chosen.push((name, value));
+        }
+        if let Some(rule) = self.rules.cache_control.iter().rev().find(|rule| rule.path.matches(&path)) {
+            chosen.retain(|(known, _)| !known.eq_ignore_ascii_case("Cache-Control"));
+            chosen.push(("Cache-Control", &rule.value));
+        }
+        let mut block = self.always.clone();
+        for (name, value) in chosen {
+            // The configuration has checked names and values by the same rules; a header that fails all the same is
+            // left out rather than the response.
+            let _ = block.push(name, value);
+        }
+        Cow::Owned(block)
+    }
+
+    fn is_named(&self, host: &str) -> bool {
+        self.names.iter().any(|name| name_matches(name, host))
+    }
+}
+
+/// Whether `host` is `name`, or one label below it where it begins with `*.`.
+fn name_matches(name: &str, host: &str) -> bool {
+    match name.strip_prefix("*.") {
+        None => name.eq_ignore_ascii_case(host),
+        Some(parent) => host
+            .split_once('.')
+            .is_some_and(|(label, rest)| !label.is_empty() && rest.eq_ignore_ascii_case(parent)),
+    }
+}
+
+fn hsts_value(hsts: config::Hsts) -> String {
+    let mut value = format!("max-age={}", hsts.max_age_s);
+    if hsts.include_subdomains {
+        value.push_str("; includeSubDomains");
+    }
+    if hsts.preload {
+        value.push_str("; preload");
+    }
+    value
+}
+
+/// All sites.
+#[derive(Debug)]
+pub(crate) struct Sites {
+    /// Those with names first, exact names before wildcards, so that the first match is the best one.
+    sites: Vec<Site>,
+}
+
+impl Sites {
+    /// Opens the roots of all sites. `secure` is whether there is a TLS listener: HSTS means nothing without.
+    ///
+    /// # Errors
+    /// What is wrong with each site that cannot be served.
+    pub(crate) fn open(settings: &Settings, secure: bool) -> Result<Self, Vec<SiteFault>> {
+        let mut faults = Vec::new();
+        let mut sites = Vec::new();
+        for site in &settings.sites {
+            match Site::open(site, settings, secure) {
+                Ok(site) => sites.push(site),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if faults.is_empty() { Ok(Self { sites }) } else { Err(faults) }
+    }
+
+    /// The site that a host name means; the one without names for all others. `None` if nobody serves that name.
+    pub(crate) fn for_host(&self, host: &str) -> Option<&Site> {
+        let host = host.strip_suffix('.').unwrap_or(host);
+        let exact = |site: &&Site| site.names.iter().any(|name| name.eq_ignore_ascii_case(host));
+        self.sites
+            .iter()
+            .find(exact)
+            .or_else(|| self.sites.iter().find(|site| site.is_named(host)))
+            .or_else(|| self.default_site())
+    }
+
+    /// The site that answers where no name is given (HTTP/1.0) or known.
+    pub(crate) fn default_site(&self) -> Option<&Site> {
+        self.sites.iter().find(|site| site.names.is_empty())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Site> {
+        self.sites.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_stand_for_exactly_one_label() {
+        assert!(name_matches("*.example.org", "a.EXAMPLE.org"));
+        for host in ["example.org", "a.b.example.org", ".example.org", "aexample.org"] {
+            assert!(!name_matches("*.example.org", host), "{host}");
+        }
+        assert!(name_matches("Example.org", "example.ORG"));
+    }
+}

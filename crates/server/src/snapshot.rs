@@ -1,0 +1,97 @@
+//! What the configuration amounts to at the moment: made at start and at each reload, read by all workers, never
+//! changed (swapped as a whole).
+
+use crate::{
+    exchange::TlsFacts,
+    sites::Sites,
+    workplace::{TimeLimits, Tuning},
+};
+use linerate_config::Settings;
+use linerate_http::RequestLimits;
+use linerate_tls::Acceptor;
+use std::{net::IpAddr, sync::Arc};
+
+/// How long a connection may take to close after we closed our side.
+const CLOSING_MS: u64 = 5_000;
+/// With `pread` a batch that fits the second-level cache beside its source does best; docs/MEASUREMENTS.md.
+const READ_BATCH_LIMIT_BYTES: usize = 128 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    /// Counts reloads: a worker that sees a new one adopts it.
+    pub(crate) generation: u64,
+    pub(crate) sites: Sites,
+    /// Present if there is a TLS listener.
+    pub(crate) acceptor: Option<Arc<Acceptor>>,
+    /// Where redirects lead.
+    pub(crate) https_port: Option<u16>,
+    pub(crate) request_limits: RequestLimits,
+    pub(crate) time_limits: TimeLimits,
+    pub(crate) tuning: Tuning,
+    pub(crate) mapped_bytes_limit: u64,
+    pub(crate) connections_limit: usize,
+    pub(crate) handshakes_limit: usize,
+    /// Records per key before a key update or a close; the cipher's own limit bounds it.
+    pub(crate) records_per_key_limit: Option<u64>,
+    pub(crate) key_updates_per_second_limit: u32,
+}
+
+impl Snapshot {
+    pub(crate) fn new(
+        generation: u64,
+        settings: &Settings,
+        sites: Sites,
+        acceptor: Option<Arc<Acceptor>>,
+        https_port: Option<u16>,
+    ) -> Self {
+        let (limits, timeouts, engine) = (&settings.limits, &settings.timeouts, &settings.user_engine);
+        Self {
+            generation,
+            sites,
+            acceptor,
+            https_port,
+            request_limits: RequestLimits {
+                head_bytes: limits.head_bytes,
+                header_count: limits.header_count,
+                request_line_bytes: limits.request_line_bytes,
+            },
+            time_limits: TimeLimits {
+                handshake_ms: timeouts.handshake_ms,
+                idle_ms: timeouts.idle_ms,
+                head_ms: timeouts.header_ms,
+                write_progress_ms: timeouts.write_progress_ms,
+                closing_ms: CLOSING_MS,
+            },
+            tuning: Tuning {
+                read_batch_bytes: engine.batch_bytes.min(READ_BATCH_LIMIT_BYTES),
+                map_batch_bytes: engine.batch_bytes,
+                map_threshold_bytes: engine.map_threshold_bytes,
+                quantum_bytes: engine.quantum_bytes as u64,
+            },
+            mapped_bytes_limit: limits.mapped_bytes,
+            connections_limit: limits.connections,
+            handshakes_limit: settings.tls.handshakes_in_flight_limit,
+            records_per_key_limit: settings.tls.records_per_key_limit,
+            key_updates_per_second_limit: settings.tls.key_updates_per_second_limit,
+        }
+    }
+
+    /// Whether a request for `host` may be answered on this connection (RFC 9110 15.5.20). Without TLS always. With
+    /// TLS: the name that the client asked for in its ClientHello, or one that the certificate it was shown covers;
+    /// an address where it asked for none, because SNI knows no addresses.
+    pub(crate) fn may_answer_for(tls: Option<&TlsFacts>, host: &str) -> bool {
+        let Some(tls) = tls else { return true };
+        let asked_for = tls.server_name.as_deref();
+        let bare = host.strip_suffix('.').unwrap_or(host);
+        match asked_for {
+            Some(name) if name.eq_ignore_ascii_case(bare) => true,
+            None if host.is_empty() || is_address(bare) => true,
+            _ => tls.certificate.covers(bare),
+        }
+    }
+}
+
+fn is_address(host: &str) -> bool {
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    bare.parse::<IpAddr>().is_ok()
+}

@@ -1,0 +1,168 @@
+//! Deadlines of connections, without a timer each.
+//!
+//! A connection notes in its [`Watch`] what it waits for and until when; a sweep of the worker ends the waits that
+//! took too long. On the hot path a deadline costs two stores. Precision is that of the sweep: [`SWEEP_INTERVAL`].
+
+use std::{
+    cell::{Cell, RefCell},
+    rc::{Rc, Weak},
+    task::{Context, Waker},
+    time::Duration,
+};
+
+/// How often deadlines are looked at.
+pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(200);
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The handshake's end.
+    Handshake,
+    /// The next request's first byte.
+    Idle,
+    /// The rest of a request's head, or of a body that is thrown away.
+    Head,
+    /// The peer taking some of the response.
+    Sending,
+    /// The peer closing its side after we closed ours.
+    Closing,
+}
+
+/// Why a wait was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expiry {
+    /// It took too long.
+    Deadline(Stage),
+    /// The server is going down: idle connections are closed, others after their response.
+    Drain,
+}
+
+/// One connection's entry.
+pub(crate) struct Watch {
+    stage: Cell<Stage>,
+    deadline_ms: Cell<u64>,
+    expired: Cell<Option<Expiry>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Watch {
+    /// Notes what is waited for, until `deadline_ms` on the worker's clock.
+    pub(crate) fn begin(&self, stage: Stage, deadline_ms: u64) {
+        self.stage.set(stage);
+        self.deadline_ms.set(deadline_ms);
+    }
+
+    /// Whether this wait was ended; otherwise the task will be woken when it is.
+    pub(crate) fn poll_expired(&self, context: &Context<'_>) -> Option<Expiry> {
+        if self.expired.get().is_none() {
+            let mut waker = self.waker.borrow_mut();
+            if !waker.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+                *waker = Some(context.waker().clone());
+            }
+        }
+        self.expired.get()
+    }
+
+    /// Starts afresh after a wait was ended: closing is allowed its own time.
+    pub(crate) fn reset(&self) {
+        self.expired.set(None);
+    }
+
+    fn expire(&self, expiry: Expiry) {
+        self.expired.set(Some(expiry));
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+}
+
+/// All connections of a worker.
+#[derive(Default)]
+pub(crate) struct Watches {
+    all: RefCell<Vec<Weak<Watch>>>,
+    draining: Cell<bool>,
+}
+
+impl Watches {
+    /// A new connection's entry. It leaves by itself when the connection drops it.
+    pub(crate) fn enter(&self) -> Rc<Watch> {
+        let watch = Rc::new(Watch {
+            stage: Cell::new(Stage::Handshake),
+            deadline_ms: Cell::new(u64::MAX),
+            expired: Cell::new(None),
+            waker: RefCell::new(None),
+        });
+        self.all.borrow_mut().push(Rc::downgrade(&watch));
+        watch
+    }
+
+    /// Ends the waits whose deadline is before `now_ms`, and forgets the connections that are gone.
+    pub(crate) fn sweep(&self, now_ms: u64) {
+        let draining = self.draining.get();
+        self.all.borrow_mut().retain(|watch| {
+            let Some(watch) = watch.upgrade() else { return false };
+            if draining && watch.stage.get() == Stage::Idle {
+                watch.expire(Expiry::Drain);
+            } else if watch.deadline_ms.get() < now_ms && watch.expired.get().is_none() {
+                watch.expire(Expiry::Deadline(watch.stage.get()));
+            }
+            true
+        });
+    }
+
+    /// From now on idle connections are closed, at the next sweep.
+    pub(crate) fn drain(&self) {
+        self.draining.set(true);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{sync::Arc, sync::atomic::AtomicU32, sync::atomic::Ordering, task::Wake};
+
+    struct Counts(AtomicU32);
+    impl Wake for Counts {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_wait_that_takes_too_long_is_ended_and_its_task_woken() {
+        let watches = Watches::default();
+        let (slow, quick) = (watches.enter(), watches.enter());
+        slow.begin(Stage::Head, 100);
+        quick.begin(Stage::Sending, 300);
+        let wakes = Arc::new(Counts(AtomicU32::new(0)));
+        let waker = Waker::from(Arc::clone(&wakes));
+        let context = Context::from_waker(&waker);
+        assert_eq!((slow.poll_expired(&context), quick.poll_expired(&context)), (None, None));
+        watches.sweep(100);
+        assert_eq!(slow.poll_expired(&context), None, "not before the deadline has passed");
+        watches.sweep(200);
+        assert_eq!(slow.poll_expired(&context), Some(Expiry::Deadline(Stage::Head)));
+        assert_eq!(quick.poll_expired(&context), None);
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn draining_ends_idle_waits_only_and_entries_leave_by_themselves() {
+        let watches = Watches::default();
+        let (idle, busy) = (watches.enter(), watches.enter());
+        idle.begin(Stage::Idle, u64::MAX);
+        busy.begin(Stage::Sending, u64::MAX);
+        watches.drain();
+        watches.sweep(5);
+        let context = Context::from_waker(Waker::noop());
+        assert_eq!(idle.poll_expired(&context), Some(Expiry::Drain));
+        assert_eq!(busy.poll_expired(&context), None);
+        drop((idle, busy));
+        watches.sweep(6);
+        assert!(watches.all.borrow().is_empty());
+    }
+}

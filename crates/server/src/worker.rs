@@ -1,0 +1,261 @@
+//! A worker: one thread, pinned to a CPU, with its own listening sockets, runtime, memory and cache. Workers share
+//! read-only snapshots, and a few counts that change once a connection.
+
+mod accept;
+
+use crate::{
+    access_log::{AccessLog, Sink},
+    exchange::Service,
+    metrics::Metrics,
+    report,
+    snapshot::Snapshot,
+    watch::SWEEP_INTERVAL,
+    workplace::Workplace,
+};
+use arc_swap::ArcSwap;
+use linerate_config::{ListenerKind, LogFormat};
+use linerate_content::{Cache, CacheLimits};
+use linerate_os::processor;
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    net::{SocketAddr, TcpListener},
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// Threads that wait for the disk, per worker.
+const WAITING_THREADS: usize = 16;
+/// How often cached files are looked at for having changed or gone.
+const CACHE_SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A listening socket and what is done with its connections.
+#[derive(Debug)]
+pub(crate) struct Ear {
+    pub(crate) socket: TcpListener,
+    pub(crate) address: SocketAddr,
+    pub(crate) kind: ListenerKind,
+}
+
+/// What a worker is told while it runs.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Take connections here, too.
+    Listen(Ear),
+    /// Take no more connections there.
+    StopListening(SocketAddr),
+    /// Take no more connections at all, finish what is under way within this time, and end.
+    Drain(Duration),
+    /// End now.
+    Stop,
+}
+
+/// What all workers share and change once a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) connections: AtomicUsize,
+    pub(crate) handshakes: AtomicUsize,
+}
+
+/// A place in a total, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<Totals>, fn(&Totals) -> &AtomicUsize);
+
+impl Place {
+    fn take(totals: &Arc<Totals>, of: fn(&Totals) -> &AtomicUsize, limit: usize) -> Option<Self> {
+        let place = Self(Arc::clone(totals), of);
+        // Dropping the place gives back what this took, also when it was one too many.
+        (of(totals).fetch_add(1, Ordering::Relaxed) < limit).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.1(&self.0).fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Everything a worker starts with.
+pub(crate) struct Setup {
+    pub(crate) index: usize,
+    pub(crate) cpu: Option<usize>,
+    pub(crate) ears: Vec<Ear>,
+    pub(crate) snapshots: Arc<ArcSwap<Snapshot>>,
+    pub(crate) totals: Arc<Totals>,
+    pub(crate) log: Option<(Arc<AccessLog>, LogFormat)>,
+    pub(crate) open_files_cached: usize,
+}
+
+/// A running worker.
+pub(crate) struct Handle {
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) commands: UnboundedSender<Command>,
+    pub(crate) thread: JoinHandle<()>,
+}
+
+/// Starts a worker's thread.
+///
+/// # Errors
+/// The thread cannot be started.
+pub(crate) fn start(setup: Setup) -> io::Result<Handle> {
+    let metrics = Arc::new(Metrics::default());
+    let (commands, inbox) = unbounded_channel();
+    let name = format!("worker-{}", setup.index);
+    let worker_metrics = Arc::clone(&metrics);
+    let thread = std::thread::Builder::new().name(name).spawn(move || run(setup, worker_metrics, inbox))?;
+    Ok(Handle { metrics, commands, thread })
+}
+
+fn run(setup: Setup, metrics: Arc<Metrics>, inbox: UnboundedReceiver<Command>) {
+    if let Some(cpu) = setup.cpu
+        && let Err(error) = processor::pin_current_thread(cpu)
+    {
+        report::warn(&format!("worker {} could not be pinned to CPU {cpu}: {error}", setup.index));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(WAITING_THREADS)
+        .build_local(tokio::runtime::LocalOptions::default());
+    match runtime {
+        Ok(runtime) => {
+            runtime.block_on(Worker::new(setup, metrics).run(inbox));
+            // Threads that still wait for a disk are left to themselves.
+            runtime.shutdown_background();
+        }
+        Err(error) => report::warn(&format!("worker {} could not start: {error}", setup.index)),
+    }
+}
+
+struct Worker {
+    service: Rc<Service>,
+    totals: Arc<Totals>,
+    /// Listeners stop when their flag is raised and they are woken.
+    ears: RefCell<Vec<(SocketAddr, Rc<tokio::sync::Notify>)>>,
+    generation: Cell<u64>,
+    initial: RefCell<Vec<Ear>>,
+}
+
+impl Worker {
+    fn new(setup: Setup, metrics: Arc<Metrics>) -> Rc<Self> {
+        let snapshot = setup.snapshots.load_full();
+        let log_format = setup.log.as_ref().map_or(LogFormat::Combined, |(_, format)| *format);
+        let sink = setup.log.map(|(log, _)| Sink::new(log, Arc::clone(&metrics)));
+        let workplace = Workplace::new(metrics, sink, snapshot.tuning, snapshot.time_limits);
+        workplace.mapped_bytes.set_limit(snapshot.mapped_bytes_limit);
+        let limits = CacheLimits { entries: setup.open_files_cached, ..CacheLimits::default() };
+        Rc::new(Self {
+            service: Rc::new(Service {
+                workplace: Rc::new(workplace),
+                files: RefCell::new(Cache::new(limits)),
+                snapshots: setup.snapshots,
+                log_format,
+            }),
+            totals: setup.totals,
+            ears: RefCell::default(),
+            generation: Cell::new(snapshot.generation),
+            initial: RefCell::new(setup.ears),
+        })
+    }
+
+    async fn run(self: Rc<Self>, mut inbox: UnboundedReceiver<Command>) {
+        for ear in self.initial.take() {
+            self.listen(ear);
+        }
+        tokio::task::spawn_local(Rc::clone(&self).sweep());
+        while let Some(command) = inbox.recv().await {
+            match command {
+                Command::Listen(ear) => self.listen(ear),
+                Command::StopListening(address) => self.stop_listening(|known| known == address),
+                Command::Drain(limit) => return self.drain(limit, &mut inbox).await,
+                Command::Stop => return,
+            }
+        }
+    }
+
+    fn listen(self: &Rc<Self>, ear: Ear) {
+        let stop = Rc::new(tokio::sync::Notify::new());
+        self.ears.borrow_mut().push((ear.address, Rc::clone(&stop)));
+        tokio::task::spawn_local(accept::run(Rc::clone(self), ear, stop));
+    }
+
+    fn stop_listening(&self, which: impl Fn(SocketAddr) -> bool) {
+        self.ears.borrow_mut().retain(|(address, stop)| {
+            let stops = which(*address);
+            if stops {
+                stop.notify_one();
+            }
+            !stops
+        });
+    }
+
+    /// Finishes what is under way. A `Stop` that comes meanwhile ends it at once.
+    async fn drain(&self, limit: Duration, inbox: &mut UnboundedReceiver<Command>) {
+        self.stop_listening(|_| true);
+        self.service.workplace.watches.drain();
+        let deadline = Instant::now() + limit;
+        loop {
+            let active = self.service.workplace.metrics.connections_active.value();
+            let left = deadline.saturating_duration_since(Instant::now());
+            if active == 0 || left.is_zero() {
+                return;
+            }
+            let pause = left.min(SWEEP_INTERVAL / 4);
+            if let Ok(Some(Command::Stop) | None) = tokio::time::timeout(pause, inbox.recv()).await {
+                return;
+            }
+        }
+    }
+
+    /// The worker's heartbeat: deadlines, the date, the log, the cache, a new snapshot.
+    async fn sweep(self: Rc<Self>) {
+        let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut cache_swept = Instant::now();
+        loop {
+            ticks.tick().await;
+            self.service.workplace.sweep();
+            self.adopt_snapshot();
+            if cache_swept.elapsed() >= CACHE_SWEEP_INTERVAL {
+                cache_swept = Instant::now();
+                self.service.files.borrow_mut().sweep(cache_swept);
+            }
+        }
+    }
+
+    fn adopt_snapshot(&self) {
+        let snapshot = self.service.snapshots.load();
+        if self.generation.replace(snapshot.generation) == snapshot.generation {
+            return;
+        }
+        let workplace = &self.service.workplace;
+        workplace.time_limits.set(snapshot.time_limits);
+        workplace.adopt_tuning(snapshot.tuning);
+        workplace.mapped_bytes.set_limit(snapshot.mapped_bytes_limit);
+        self.service.files.borrow_mut().clear();
+    }
+}
+
+/// A handshake's place under the limit; the connection's own is kept by the task as a whole.
+pub(crate) struct HandshakeTicket {
+    _place: Place,
+    metrics: Arc<Metrics>,
+}
+
+impl HandshakeTicket {
+    fn new(place: Place, metrics: Arc<Metrics>) -> Self {
+        metrics.handshakes_in_flight.increment();
+        Self { _place: place, metrics }
+    }
+}
+
+impl Drop for HandshakeTicket {
+    fn drop(&mut self) {
+        self.metrics.handshakes_in_flight.decrement();
+    }
+}

@@ -1,0 +1,105 @@
+//! Taking connections, and refusing those that there is no room for.
+
+use super::{Ear, HandshakeTicket, Place, Worker};
+use crate::{connection, metrics::Refused, report};
+use linerate_config::ListenerKind;
+use std::{fs::File, io, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+};
+
+/// How long to let a listener rest when the system is short of something and nothing can be given up.
+const REST: Duration = Duration::from_millis(100);
+
+/// Takes connections until told to stop; those that wait in the kernel's queue by then are still taken.
+pub(super) async fn run(worker: Rc<Worker>, ear: Ear, stop: Rc<Notify>) {
+    let listener = match TcpListener::from_std(ear.socket) {
+        Ok(listener) => listener,
+        Err(error) => return report::warn(&format!("{}: cannot listen: {error}", ear.address)),
+    };
+    let mut spare = Spare::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            accepted = listener.accept() => accepted,
+            () = stop.notified() => break,
+        };
+        match accepted {
+            Ok((stream, address)) => worker.admit(stream, address, ear.kind),
+            Err(error) => worker.accept_failed(&error, &listener, &mut spare).await,
+        }
+    }
+    // `accept` is asked first and empties the queue before `stop` is looked at, so nobody is left behind here but who
+    // comes in this very moment.
+}
+
+impl Worker {
+    fn admit(&self, stream: TcpStream, address: SocketAddr, kind: ListenerKind) {
+        let metrics = &self.service.workplace.metrics;
+        let snapshot = self.service.snapshots.load();
+        metrics.connections_accepted.increment();
+        let Some(place) = Place::take(&self.totals, |totals| &totals.connections, snapshot.connections_limit)
+        else {
+            return metrics.refuse(Refused::Connections);
+        };
+        let ticket = match kind {
+            ListenerKind::Tls => {
+                let handshake =
+                    Place::take(&self.totals, |totals| &totals.handshakes, snapshot.handshakes_limit);
+                let Some(handshake) = handshake else { return metrics.refuse(Refused::Handshakes) };
+                Some(HandshakeTicket::new(handshake, Arc::clone(metrics)))
+            }
+            ListenerKind::Plaintext | ListenerKind::Redirect => None,
+        };
+        metrics.connections_active.increment();
+        let service = Rc::clone(&self.service);
+        tokio::task::spawn_local(async move {
+            let metrics = Arc::clone(&service.workplace.metrics);
+            connection::run(stream, address, kind, service, ticket).await;
+            metrics.connections_active.decrement();
+            drop(place);
+        });
+    }
+
+    /// A connection that was gone before we took it is nothing; a lack of descriptors is answered by refusing.
+    async fn accept_failed(&self, error: &io::Error, listener: &TcpListener, spare: &mut Spare) {
+        const SHORTAGES: [i32; 4] = [
+            23,  // ENFILE
+            24,  // EMFILE
+            12,  // ENOMEM
+            105, // ENOBUFS
+        ];
+        if !error.raw_os_error().is_some_and(|code| SHORTAGES.contains(&code)) {
+            return;
+        }
+        self.service.workplace.metrics.refuse(Refused::Descriptors);
+        // Cached files are descriptors that can be given up.
+        self.service.files.borrow_mut().clear();
+        if !spare.refuse_one(listener).await {
+            tokio::time::sleep(REST).await;
+        }
+    }
+}
+
+/// A descriptor kept in reserve, so that a connection can be taken and closed when there is none left: its peer learns
+/// at once that it is refused, instead of waiting, and the listener does not report the same connection for ever.
+struct Spare(Option<File>);
+
+impl Spare {
+    fn new() -> Self {
+        Self(File::open("/dev/null").ok())
+    }
+
+    /// True if a connection was taken and closed.
+    async fn refuse_one(&mut self, listener: &TcpListener) -> bool {
+        if self.0.take().is_none() {
+            *self = Self::new();
+            return false;
+        }
+        let refused = tokio::time::timeout(Duration::from_millis(1), listener.accept()).await;
+        let refused = matches!(refused, Ok(Ok(_)));
+        *self = Self::new();
+        refused
+    }
+}

@@ -1,0 +1,132 @@
+//! What the connections of one worker share: its memory, its clock, its counters. Nothing here is shared between
+//! workers but by reading.
+
+use crate::{access_log::Sink, engine::user::Batch, hot_file::MappedBytes, metrics::Metrics, watch::Watches};
+use linerate_http::ImfFixdate;
+use std::{
+    cell::{Cell, Ref, RefCell},
+    rc::Rc,
+    sync::Arc,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+/// Bytes read from a socket in one go: a full record and the rest of another.
+pub(crate) const RECEIVE_BYTES: usize = 32 * 1024;
+
+/// Room for an ordinary response head.
+const HEAD_BYTES: usize = 1024;
+/// Heads kept between responses.
+const KEPT_HEADS: usize = 64;
+
+/// How the user engine cuts and sends; from the configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tuning {
+    /// The largest batch when reading.
+    pub(crate) read_batch_bytes: usize,
+    /// The largest batch when sealing from a mapping.
+    pub(crate) map_batch_bytes: usize,
+    /// Files of at least this size are mapped once they are hot.
+    pub(crate) map_threshold_bytes: u64,
+    /// Bytes a connection may send before others get their turn.
+    pub(crate) quantum_bytes: u64,
+}
+
+/// Time limits in milliseconds; from the configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimeLimits {
+    pub(crate) handshake_ms: u64,
+    pub(crate) idle_ms: u64,
+    pub(crate) head_ms: u64,
+    pub(crate) write_progress_ms: u64,
+    pub(crate) closing_ms: u64,
+}
+
+/// A worker's own.
+pub(crate) struct Workplace {
+    pub(crate) batch: RefCell<Batch>,
+    pub(crate) receive: RefCell<Box<[u8]>>,
+    pub(crate) watches: Watches,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) log: Option<Sink>,
+    pub(crate) tuning: Cell<Tuning>,
+    pub(crate) time_limits: Cell<TimeLimits>,
+    pub(crate) mapped_bytes: Rc<MappedBytes>,
+    /// Memory for response heads, lent to one response at a time.
+    heads: RefCell<Vec<Vec<u8>>>,
+    date: RefCell<ImfFixdate>,
+    started: Instant,
+    now_ms: Cell<u64>,
+}
+
+impl Workplace {
+    pub(crate) fn new(
+        metrics: Arc<Metrics>,
+        log: Option<Sink>,
+        tuning: Tuning,
+        time_limits: TimeLimits,
+    ) -> Self {
+        Self {
+            batch: RefCell::new(Batch::new(tuning.read_batch_bytes.max(tuning.map_batch_bytes))),
+            receive: RefCell::new(vec![0; RECEIVE_BYTES].into_boxed_slice()),
+            watches: Watches::default(),
+            metrics,
+            log,
+            tuning: Cell::new(tuning),
+            time_limits: Cell::new(time_limits),
+            mapped_bytes: Rc::default(),
+            heads: RefCell::default(),
+            date: RefCell::new(ImfFixdate::at(Self::unix_seconds_signed())),
+            started: Instant::now(),
+            now_ms: Cell::new(0),
+        }
+    }
+
+    /// Milliseconds since the worker started, as of the last sweep: exact enough for deadlines, and free.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.now_ms.get()
+    }
+
+    /// Looks at the real clock, ends what took too long, hands the log over. Called by the worker's sweep.
+    pub(crate) fn sweep(&self) {
+        self.now_ms.set(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX));
+        self.watches.sweep(self.now_ms());
+        self.date.borrow_mut().advance_to(Self::unix_seconds_signed());
+        if let Some(log) = &self.log {
+            log.hand_over();
+        }
+    }
+
+    /// Takes over new tuning; the batch's memory is made anew if it has to be larger.
+    pub(crate) fn adopt_tuning(&self, tuning: Tuning) {
+        self.tuning.set(tuning);
+        *self.batch.borrow_mut() = Batch::new(tuning.read_batch_bytes.max(tuning.map_batch_bytes));
+    }
+
+    /// The Date header's value, as of the last sweep.
+    pub(crate) fn date(&self) -> Ref<'_, ImfFixdate> {
+        self.date.borrow()
+    }
+
+    /// Empty memory for a response's head.
+    pub(crate) fn lend_head(&self) -> Vec<u8> {
+        self.heads.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(HEAD_BYTES))
+    }
+
+    /// Takes a head's memory back, unless a page made it large.
+    pub(crate) fn return_head(&self, mut head: Vec<u8>) {
+        if head.capacity() <= 4 * HEAD_BYTES && self.heads.borrow().len() < KEPT_HEADS {
+            head.clear();
+            self.heads.borrow_mut().push(head);
+        }
+    }
+
+    fn unix_seconds_signed() -> i64 {
+        i64::try_from(Self::unix_seconds()).unwrap_or(i64::MAX)
+    }
+
+    /// Seconds since 1970.
+    pub(crate) fn unix_seconds() -> u64 {
+        // A clock before 1970 reads as 1970: nothing depends on it but dates shown to people.
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
+    }
+}

@@ -1,0 +1,141 @@
+//! What a peer's first bytes are: a TLS record, plain HTTP, or something else; and which suite it puts first.
+
+use linerate_record::HEADER_BYTES;
+
+/// The methods that a request spoken to the wrong port begins with; `PRI` begins HTTP/2 without TLS.
+const HTTP_METHODS: [&[u8]; 10] = [
+    b"GET ",
+    b"HEAD ",
+    b"POST ",
+    b"PUT ",
+    b"DELETE ",
+    b"OPTIONS ",
+    b"PATCH ",
+    b"CONNECT ",
+    b"TRACE ",
+    b"PRI ",
+];
+
+/// What the first bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FirstBytes {
+    /// Too few to tell.
+    TooFew,
+    /// A handshake record of TLS.
+    HandshakeRecord,
+    /// A request in plain HTTP.
+    PlainHttp,
+    /// The ClientHello of SSL 2, which RFC 6176 forbids.
+    Sslv2Hello,
+    /// Neither.
+    Other,
+}
+
+/// Looks at the first bytes that a peer sent.
+pub(crate) fn recognise(bytes: &[u8]) -> FirstBytes {
+    let Some(&first) = bytes.first() else { return FirstBytes::TooFew };
+    if first == 22 {
+        return match bytes.get(1) {
+            None => FirstBytes::TooFew,
+            Some(3) => FirstBytes::HandshakeRecord,
+            Some(_) => FirstBytes::Other,
+        };
+    }
+    if HTTP_METHODS.iter().any(|method| bytes.starts_with(method)) {
+        return FirstBytes::PlainHttp;
+    }
+    if HTTP_METHODS.iter().any(|method| method.starts_with(bytes)) {
+        return FirstBytes::TooFew;
+    }
+    // A two-byte length with its highest bit set, then message type 1.
+    match (first & 0x80 != 0, bytes.get(2)) {
+        (true, None) => FirstBytes::TooFew,
+        (true, Some(1)) => FirstBytes::Sslv2Hello,
+        _ => FirstBytes::Other,
+    }
+}
+
+/// The numbers of the ChaCha20-Poly1305 suites (RFC 8446 B.4, RFC 7905).
+const CHACHA20_SUITES: [u16; 3] = [0x1303, 0xCCA8, 0xCCA9];
+
+/// Whether the ClientHello in `record` (its header included) puts a ChaCha20-Poly1305 suite first, as clients do that
+/// have no AES instructions. A hint: `false` if the list doesn't begin in this record. Values that stand for nothing
+/// (GREASE, RFC 8701) are passed over.
+pub(crate) fn prefers_chacha20(record: &[u8]) -> bool {
+    first_cipher_suite(record).is_some_and(|suite| CHACHA20_SUITES.contains(&suite))
+}
+
+fn first_cipher_suite(record: &[u8]) -> Option<u16> {
+    // After the record's header: type and length of the message (4 bytes), version (2), random (32).
+    let (&session_id_bytes, rest) = record.get(HEADER_BYTES + 38..)?.split_first()?;
+    let rest = rest.get(usize::from(session_id_bytes)..)?;
+    let list_bytes = usize::from(u16::from_be_bytes(*rest.first_chunk::<2>()?));
+    rest[2..]
+        .chunks_exact(2)
+        .take(list_bytes / 2)
+        .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+        .find(|suite| suite & 0x0F0F != 0x0A0A)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_bytes_are_recognised_at_every_length() {
+        for method in HTTP_METHODS {
+            let request = [method, b"/ HTTP/1.1\r\n"].concat();
+            for length in 0..=request.len() {
+                let expected = if length < method.len() { FirstBytes::TooFew } else { FirstBytes::PlainHttp };
+                assert_eq!(recognise(&request[..length]), expected, "{:?}", &request[..length]);
+            }
+        }
+        assert_eq!(recognise(&[22]), FirstBytes::TooFew);
+        assert_eq!(recognise(&[22, 3]), FirstBytes::HandshakeRecord);
+        assert_eq!(recognise(&[22, 4]), FirstBytes::Other);
+        assert_eq!(recognise(&[0x80]), FirstBytes::TooFew);
+        assert_eq!(recognise(&[0x80, 0x2E]), FirstBytes::TooFew);
+        assert_eq!(recognise(&[0x80, 0x2E, 1, 3, 1]), FirstBytes::Sslv2Hello);
+        assert_eq!(recognise(&[0x80, 0x2E, 2]), FirstBytes::Other);
+        assert_eq!(recognise(b"SSH-2.0-OpenSSH"), FirstBytes::Other);
+        assert_eq!(recognise(b"GEX"), FirstBytes::Other);
+        assert_eq!(recognise(&[23, 3, 3, 0, 1, 0]), FirstBytes::Other);
+    }
+
+    fn hello(session_id_bytes: u8, suites: &[u16]) -> Vec<u8> {
+        let mut record = vec![0; HEADER_BYTES + 38];
+        record.push(session_id_bytes);
+        record.resize(record.len() + usize::from(session_id_bytes), 0);
+        record.extend((suites.len() as u16 * 2).to_be_bytes());
+        record.extend(suites.iter().flat_map(|suite| suite.to_be_bytes()));
+        record
+    }
+
+    #[test]
+    fn the_first_suite_is_found_behind_grease() {
+        for session_id_bytes in [0, 32, 255] {
+            for (suites, prefers) in [
+                (&[0x1303, 0x1301][..], true),
+                (&[0xCCA9], true),
+                (&[0x1A1A, 0xCCA8], true),
+                (&[0x1301, 0x1303], false),
+                (&[0x1A1A], false),
+                (&[], false),
+            ] {
+                assert_eq!(prefers_chacha20(&hello(session_id_bytes, suites)), prefers, "{suites:x?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_hello_is_no_preference() {
+        let whole = hello(32, &[0x1303]);
+        for length in 0..whole.len() {
+            assert!(!prefers_chacha20(&whole[..length]), "{length}");
+        }
+        // The list may not claim more than there is, nor be read past its end.
+        let mut empty_list = hello(0, &[]);
+        empty_list.extend([0x13, 0x03]);
+        assert!(!prefers_chacha20(&empty_list));
+    }
+}

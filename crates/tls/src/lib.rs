@@ -1,0 +1,37 @@
+//! From ClientHello to secrets: handshakes without I/O, certificates and their reload, SNI, tickets.
+//!
+//! An [`Acceptor`] is what one reading of the configuration and the certificate files came to; it is shared by all
+//! workers and replaced as a whole when either changes ([`AcceptorBuilder::reload`], told by a [`FileWatch`]). Each
+//! connection drives a [`Handshake`] until it is [`Established`]; from there on the record layer owns the bytes.
+//!
+//! This is the only crate that names rustls. It uses the unbuffered API of rustls 0.23 and hands it one record at a
+//! time, so that rustls never takes a record that belongs to the record layer.
+//!
+//! Sources: RFC 8446 (TLS 1.3), RFC 5246 and RFC 7627 (TLS 1.2), RFC 6066 3 (SNI), RFC 7301 (ALPN), RFC 9149 (ticket
+//! requests), RFC 9525 (names in certificates).
+
+mod acceptor;
+mod certificate;
+mod development;
+mod error;
+mod established;
+mod failure;
+mod first_bytes;
+mod handshake;
+mod pem;
+mod policy;
+mod site;
+mod tickets;
+mod watch;
+
+pub use acceptor::{Acceptor, AcceptorBuilder};
+pub use certificate::{Certificate, CertificateFiles, CertificateWarning, KeyAlgorithm};
+pub use development::{DevelopmentCertificate, development_certificate, state_directory};
+pub use error::TlsError;
+pub use established::{DirectionSecrets, Established, KeySchedule};
+pub use failure::{FailureKind, HandshakeFailure};
+pub use handshake::{HANDSHAKE_LIMIT_BYTES, Handshake, Step};
+pub use policy::{CipherSuite, Group, TlsPolicy};
+pub use site::SiteCertificates;
+pub use tickets::Tickets;
+pub use watch::{FileWatch, WatchMethod};

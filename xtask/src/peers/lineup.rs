@@ -10,7 +10,7 @@ use super::servers::linerate::Linerate;
 use super::servers::nginx::Nginx;
 use super::servers::{RunningServer, Setting};
 use super::slices::{Bench, Target};
-use super::works::{Load, ROLES, Role, SLOW_FEW_CONNECTIONS, Work};
+use super::works::{Load, ROLES, Role, Work};
 
 /// The servers that can be run here.
 #[derive(Debug)]
@@ -109,8 +109,7 @@ impl Lineup {
             let server = running.server(entry.role)?;
             let label = self.label(entry.role, server);
             let label = match entry.load {
-                Load::Slow { connections } if connections > SLOW_FEW_CONNECTIONS => format!("{label} (many)"),
-                Load::Slow { .. } => format!("{label} (few)"),
+                Load::Slow { connections } => format!("{label} × {connections}"),
                 _ => label,
             };
             Some((Target { server, tls: entry.role.is_tls() }, label))

@@ -46,12 +46,10 @@ use rounds::Limits;
 use servers::Setting;
 use servers::debian13::Debian13;
 use slices::Bench;
-use works::{Load, Role, Unit, Work};
+use works::{Load, Role, SPARE_DESCRIPTORS, Unit, Work};
 
 /// What we wish for: ten thousand connections in one process, and room.
 const FILE_LIMIT: u64 = 65_536;
-/// Descriptors that are no connections.
-const SPARE_FILES: u64 = 500;
 
 /// The client process.
 pub(crate) fn run_client() -> Result<()> {
@@ -73,6 +71,7 @@ struct Session<'a> {
 
 /// Sets everything up and, unless only that was asked for, measures.
 pub(crate) fn run(options: &Options) -> Result<()> {
+    raise_file_limit();
     let works = selected_works(options)?;
     let workspace = workspace();
     let cache = options.cache.clone().unwrap_or_else(|| workspace.join("target/peers"));
@@ -89,7 +88,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let cores = checked_cores(options)?;
     let lineup = Lineup::find(options, &workspace, &tree)?;
-    raise_file_limit();
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, interrupted.clone()).context("cannot handle signals")?;
@@ -204,7 +202,7 @@ impl Session<'_> {
 
 /// The works that `--only` leaves; an unknown name is answered with the names there are.
 fn selected_works(options: &Options) -> Result<Vec<Work>> {
-    let works = works::all(options.many_connections());
+    let works = works::all(options.many_connections(), file_limit() as usize);
     for wanted in &options.only {
         if !works.iter().any(|work| work.name.starts_with(wanted.as_str())) {
             let names: Vec<&str> = works.iter().map(|work| work.name).collect();
@@ -253,9 +251,13 @@ fn raise_file_limit() {
     }
 }
 
+fn file_limit() -> u64 {
+    rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 fn enough_files(work: &Work) -> Result<()> {
-    let needed = work.connections() as u64 + SPARE_FILES;
-    let limit = rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let needed = (work.connections() + SPARE_DESCRIPTORS) as u64;
+    let limit = file_limit();
     if limit < needed {
         bail!("the limit of open files is {limit}, {needed} are needed (raise it with `ulimit -Hn`)");
     }

@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn slow_of_linerate() -> Work {
-        let works = works::all(10_000);
+        let works = works::all(10_000, 65_536);
         let slow = works.iter().find(|work| work.name == "slow").unwrap();
         slow.restricted_to(|role| role == works::Role::Linerate).unwrap()
     }

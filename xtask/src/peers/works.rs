@@ -68,6 +68,9 @@ pub(crate) const SLOW_FEW_BYTES: u64 = 2_000_000_000;
 /// The few connections that the slow work compares with.
 pub(crate) const SLOW_FEW_CONNECTIONS: usize = 10;
 
+/// Descriptors that a process keeps free for other things than connections and files.
+pub(crate) const SPARE_DESCRIPTORS: usize = 500;
+
 /// What server CPU is divided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) enum Unit {
@@ -116,8 +119,9 @@ pub(crate) struct Work {
     pub(crate) target_bytes: Option<u64>,
 }
 
-/// All works; `many` is the number of connections of the idle and the slow one.
-pub(crate) fn all(many: usize) -> Vec<Work> {
+/// All works; `many` is the number of connections of the idle and the slow one, of which nginx gets fewer in the
+/// slow one when it could not hold a descriptor for each connection and another for each file, as it does.
+pub(crate) fn all(many: usize, descriptors: usize) -> Vec<Work> {
     use Role::{Linerate, LineratePlain, Nginx13, NginxHost, NginxPlain};
     let against_all = |plain, host, thirteen| {
         vec![(Linerate, NginxPlain, plain), (Linerate, NginxHost, host), (Linerate, Nginx13, thirteen)]
@@ -149,7 +153,7 @@ pub(crate) fn all(many: usize) -> Vec<Work> {
             &[Linerate, NginxHost, Nginx13],
             &[(Linerate, NginxHost, Some(0.55)), (Linerate, Nginx13, Some(0.55))],
         ),
-        slow(many),
+        slow(many, many.min(descriptors.saturating_sub(SPARE_DESCRIPTORS) / 2)),
     ]
 }
 
@@ -180,12 +184,13 @@ fn idle(many: usize) -> Work {
 }
 
 /// Every server against itself: many connections against few.
-fn slow(many: usize) -> Work {
+fn slow(many: usize, many_of_nginx: usize) -> Work {
     let mut entries = Vec::new();
     let mut comparisons = Vec::new();
     for role in [Role::Linerate, Role::NginxHost, Role::Nginx13] {
         let target = (role == Role::Linerate).then_some(1.3);
         comparisons.push(Comparison { ours: entries.len(), against: entries.len() + 1, target });
+        let many = if role == Role::Linerate { many } else { many_of_nginx };
         entries.extend([many, SLOW_FEW_CONNECTIONS].map(|count| Entry { role, load: slow_load(count) }));
     }
     Work {
@@ -259,7 +264,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_comparisons_point_at_entries() {
-        let works = all(10_000);
+        let works = all(10_000, 65_536);
         for (at, work) in works.iter().enumerate() {
             assert!(works[..at].iter().all(|other| other.name != work.name));
             for comparison in &work.comparisons {
@@ -271,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_missing_server_takes_its_comparisons_along() {
-        let works = all(10_000);
+        let works = all(10_000, 65_536);
         let bulk = works.iter().find(|work| work.name == "bulk-8").unwrap();
         let without = bulk.restricted_to(|role| role != Role::NginxHost).unwrap();
         assert_eq!(without.entries.len(), bulk.entries.len() - 1);
@@ -283,8 +288,17 @@ mod tests {
     }
 
     #[test]
+    fn nginx_reads_slowly_on_as_many_connections_as_it_has_descriptors_for() {
+        let works = all(10_000, 20_000);
+        let slow = works.iter().find(|work| work.name == "slow").unwrap();
+        let counts: Vec<usize> = slow.entries.iter().map(|entry| entry.load.connections()).collect();
+        assert_eq!(counts, [10_000, 10, 9_750, 10, 9_750, 10]);
+        assert_eq!(slow.connections(), 10_000);
+    }
+
+    #[test]
     fn targets_against_one_role_can_be_taken_back() {
-        let works = all(10_000);
+        let works = all(10_000, 65_536);
         let bulk = works.iter().find(|work| work.name == "bulk-8").unwrap();
         let changed = bulk.without_targets_against(Role::NginxHost);
         let targets = |work: &Work| -> Vec<Option<f64>> {

@@ -128,6 +128,9 @@ impl From<Error> for HandshakeFailure {
     fn from(error: Error) -> Self {
         let kind = match &error {
             Error::AlertReceived(alert) if refuses_certificate(*alert) => FailureKind::CertificateRefused,
+            Error::AlertReceived(AlertDescription::CloseNotify | AlertDescription::UserCanceled) => {
+                FailureKind::PeerClosed
+            }
             Error::AlertReceived(_) => FailureKind::PeerAlert,
             Error::NoApplicationProtocol => FailureKind::NoSharedApplicationProtocol,
             Error::PeerIncompatible(reason) => incompatible(reason),

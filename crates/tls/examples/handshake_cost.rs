@@ -9,7 +9,8 @@ use linerate_tls::{
     Acceptor, AcceptorBuilder, CertificateFiles, Group, Handshake, SiteCertificates, Step, TlsPolicy,
 };
 use rustls::{
-    ClientConfig, ClientConnection, RootCertStore, crypto::aws_lc_rs, pki_types::ServerName, pki_types::pem::PemObject,
+    ClientConfig, ClientConnection, RootCertStore, crypto::aws_lc_rs, pki_types::ServerName,
+    pki_types::pem::PemObject,
 };
 use std::{
     error::Error,
@@ -42,14 +43,38 @@ fn measure(directory: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
     let mut kinds = Vec::new();
     for (certificate, files) in [("ECDSA P-256", &ecdsa), ("RSA-2048", &rsa)] {
         for group in [Group::X25519, Group::X25519MlKem768, Group::Secp256r1] {
-            kinds.push(kind(format!("1.3 full    {certificate:<12}{group:?}"), files, group, true, Session::Full)?);
+            kinds.push(kind(
+                format!("1.3 full    {certificate:<12}{group:?}"),
+                files,
+                group,
+                true,
+                Session::Full,
+            )?);
         }
     }
     for group in [Group::X25519, Group::X25519MlKem768] {
-        kinds.push(kind(format!("1.3 full    {:<12}{group:?}, no ticket", "ECDSA P-256"), &ecdsa, group, false, Session::Full)?);
-        kinds.push(kind(format!("1.3 resumed {:<12}{group:?}", "ECDSA P-256"), &ecdsa, group, true, Session::Resumed)?);
+        kinds.push(kind(
+            format!("1.3 full    {:<12}{group:?}, no ticket", "ECDSA P-256"),
+            &ecdsa,
+            group,
+            false,
+            Session::Full,
+        )?);
+        kinds.push(kind(
+            format!("1.3 resumed {:<12}{group:?}", "ECDSA P-256"),
+            &ecdsa,
+            group,
+            true,
+            Session::Resumed,
+        )?);
     }
-    kinds.push(kind(format!("1.2 full    {:<12}X25519", "ECDSA P-256"), &ecdsa, Group::X25519, true, Session::Tls12)?);
+    kinds.push(kind(
+        format!("1.2 full    {:<12}X25519", "ECDSA P-256"),
+        &ecdsa,
+        Group::X25519,
+        true,
+        Session::Tls12,
+    )?);
 
     for _ in 0..rounds {
         for kind in &mut kinds {
@@ -59,7 +84,11 @@ fn measure(directory: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
         }
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{:<52}{:>10}{:>10}{:>10}{:>12}", "server side of a handshake", "median µs", "p10", "p90", "bytes sent")?;
+    writeln!(
+        out,
+        "{:<52}{:>10}{:>10}{:>10}{:>12}",
+        "server side of a handshake", "median µs", "p10", "p90", "bytes sent"
+    )?;
     for mut kind in kinds {
         kind.samples.sort_unstable();
         let at = |share: usize| kind.samples[kind.samples.len() * share / 100].as_secs_f64() * 1e6;
@@ -110,7 +139,13 @@ fn kind(
     if session != Session::Resumed {
         client.resumption = rustls::client::Resumption::disabled();
     }
-    Ok(Kind { label, acceptor: Arc::new(acceptor), client: Arc::new(client), samples: Vec::new(), written_bytes: 0 })
+    Ok(Kind {
+        label,
+        acceptor: Arc::new(acceptor),
+        client: Arc::new(client),
+        samples: Vec::new(),
+        written_bytes: 0,
+    })
 }
 
 /// Runs one; gives the time spent on the server's side and the bytes it wrote.

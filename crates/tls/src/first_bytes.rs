@@ -55,6 +55,18 @@ pub(crate) fn recognise(bytes: &[u8]) -> FirstBytes {
     }
 }
 
+/// Whether the ClientHello in `record` (its header included) is of TLS 1.1 or below: those of TLS 1.2 and 1.3 say 1.2
+/// here (RFC 8446 4.1.2). A hint: `false` if the field is not in this record.
+///
+/// rustls first misses an extension that such clients don't send, and answers with the wrong alert.
+pub(crate) fn is_before_tls12(record: &[u8]) -> bool {
+    const CLIENT_HELLO: u8 = 1;
+    match record.get(HEADER_BYTES..HEADER_BYTES + 6) {
+        Some(&[CLIENT_HELLO, _, _, _, major, minor]) => major == 3 && minor < 3,
+        _ => false,
+    }
+}
+
 /// The numbers of the ChaCha20-Poly1305 suites (RFC 8446 B.4, RFC 7905).
 const CHACHA20_SUITES: [u16; 3] = [0x1303, 0xCCA8, 0xCCA9];
 
@@ -100,6 +112,22 @@ mod tests {
         assert_eq!(recognise(b"SSH-2.0-OpenSSH"), FirstBytes::Other);
         assert_eq!(recognise(b"GEX"), FirstBytes::Other);
         assert_eq!(recognise(&[23, 3, 3, 0, 1, 0]), FirstBytes::Other);
+    }
+
+    #[test]
+    fn old_versions_are_recognised() {
+        for (message, is_old) in [
+            (&[1, 0, 0, 9, 3, 1][..], true),
+            (&[1, 0, 0, 9, 3, 2], true),
+            (&[1, 0, 0, 9, 3, 0], true),
+            (&[1, 0, 0, 9, 3, 3], false),
+            (&[1, 0, 0, 9, 3, 4], false),
+            (&[1, 0, 0, 9, 2, 1], false),
+            (&[2, 0, 0, 9, 3, 1], false),
+            (&[1, 0, 0, 9, 3], false),
+        ] {
+            assert_eq!(is_before_tls12(&[&[22, 3, 1, 0, 9][..], message].concat()), is_old, "{message:?}");
+        }
     }
 
     fn hello(session_id_bytes: u8, suites: &[u16]) -> Vec<u8> {

@@ -7,7 +7,7 @@ use crate::{
     Acceptor, CipherSuite, DirectionSecrets, Established, FailureKind, Group, HandshakeFailure, KeySchedule,
     acceptor::APPLICATION_PROTOCOL,
     established::traffic_key,
-    first_bytes::{FirstBytes, prefers_chacha20, recognise},
+    first_bytes::{FirstBytes, is_before_tls12, prefers_chacha20, recognise},
     site::{Resolved, take_resolved},
 };
 use linerate_record::{HEADER_BYTES, MAX_PLAINTEXT_BYTES, Version};
@@ -137,6 +137,12 @@ impl Handshake {
             }
             let waiting_record = &waiting[..record_bytes];
             if self.connection.is_none() {
+                if is_before_tls12(waiting_record) {
+                    return Err(HandshakeFailure::new(
+                        FailureKind::NoSharedVersion,
+                        "the client speaks TLS 1.1 or below",
+                    ));
+                }
                 let config = Arc::clone(self.acceptor.config(prefers_chacha20(waiting_record)));
                 self.connection = Some(Box::new(UnbufferedServerConnection::new(config)?));
             }

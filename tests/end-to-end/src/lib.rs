@@ -1,0 +1,41 @@
+//! What the end-to-end tests stand on: they start the built `linerate`, talk to it as clients do, and compare every
+//! byte.
+//!
+//! * [`Site`] is a folder of files whose bytes can be told from their name; [`CertificatePair`] a certificate on disk.
+//! * [`ServerSetup`] starts a server with flags or a configuration file; [`Server`] is the running one. When a test
+//!   fails, what the server wrote to standard error is printed with it.
+//! * [`curl()`], [`openssl()`] and [`Program`] run clients with a time limit. What a machine cannot run is left out
+//!   loudly, by [`skip`].
+
+mod binary;
+mod certificate;
+mod program;
+mod server;
+mod site;
+
+pub use binary::linerate_binary;
+pub use certificate::{Algorithm, CertificatePair};
+pub use program::{Finished, Program, curl, is_installed, openssl};
+pub use server::{Server, ServerSetup, Signal};
+pub use site::{ODD_LENGTHS, Site, pattern};
+
+/// How long anything may take that a test waits for, in seconds. Generous, because machines that run tests are busy.
+pub const PATIENCE_SECONDS: u64 = 20;
+
+/// Says that a test was left out, and why. The line is meant to be found: `SKIPPED: name: reason`.
+pub fn skip(name: &str, reason: &str) {
+    eprintln!("SKIPPED: {name}: {reason}");
+}
+
+/// Waits until `holds`, and fails with `what` when it takes too long.
+///
+/// # Panics
+/// After [`PATIENCE_SECONDS`].
+#[track_caller]
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(PATIENCE_SECONDS);
+    while !holds() {
+        assert!(std::time::Instant::now() < give_up, "waited {PATIENCE_SECONDS} s in vain: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}

@@ -1,7 +1,7 @@
 //! What a handshake costs the server: CPU time of this crate's side alone, by certificate, group and number of
 //! tickets, against a client in the same thread whose time is not counted.
 //!
-//! `cargo run --release -p linerate-tls --example handshake_cost [rounds]`
+//! `cargo run --release -p linerate-tls --example handshake_cost [rounds [part of a label]]`
 //!
 //! Each line is the median over the rounds; the kinds take turns, so that a slow moment of the machine hits all.
 
@@ -76,6 +76,9 @@ fn measure(directory: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
         Session::Tls12,
     )?);
 
+    if let Some(part) = std::env::args().nth(2) {
+        kinds.retain(|kind| kind.label.contains(&part));
+    }
     for _ in 0..rounds {
         for kind in &mut kinds {
             let (elapsed, written_bytes) = handshake(&kind.acceptor, &kind.client)?;

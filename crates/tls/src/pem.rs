@@ -30,22 +30,24 @@ pub(crate) fn read_chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, Tl
 /// The first private key in `file`: PKCS#8, SEC 1 or PKCS#1.
 pub(crate) fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let text = read(file)?;
+    if is_encrypted(&text) {
+        return Err(TlsError::KeyEncrypted { file: file.to_owned() });
+    }
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(&text) {
         let (kind, der) =
             section.map_err(|error| TlsError::NotPem { file: file.to_owned(), reason: error.to_string() })?;
         if let Some(key) = PrivateKeyDer::from_pem(kind, der) {
-            let is_encrypted_pkcs1 = String::from_utf8_lossy(&text).contains("Proc-Type: 4,ENCRYPTED");
-            return if is_encrypted_pkcs1 {
-                Err(TlsError::KeyEncrypted { file: file.to_owned() })
-            } else {
-                Ok(key)
-            };
+            return Ok(key);
         }
     }
-    if labels(&text).iter().any(|label| label == "ENCRYPTED PRIVATE KEY") {
-        return Err(TlsError::KeyEncrypted { file: file.to_owned() });
-    }
     Err(TlsError::NoKey { file: file.to_owned(), holds: holds(&text, "CERTIFICATE") })
+}
+
+/// Whether a pass phrase protects the key: as PKCS#8 says it, or as OpenSSL did before.
+fn is_encrypted(text: &[u8]) -> bool {
+    String::from_utf8_lossy(text).lines().any(|line| {
+        ["-----BEGIN ENCRYPTED PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED"].contains(&line.trim())
+    })
 }
 
 /// The file's bytes, wiped after use. A FIFO or device is refused: opening one could block for ever.
@@ -137,7 +139,8 @@ mod tests {
         ] {
             let (_directory, file) = written(&text);
             let error = read_key(&file).unwrap_err();
-            assert!(error.to_string().contains("encrypted") || matches!(error, TlsError::NotPem { .. }), "{error}");
+            assert!(matches!(error, TlsError::KeyEncrypted { .. }), "{error}");
+            assert!(error.to_string().contains("openssl pkey -in"));
         }
     }
 

@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 /// How many tickets a client gets after a full or resumed TLS 1.3 handshake.
 ///
 /// One: a connection that resumes gets the next, so a client that comes back never runs out, and the second costs
-/// another 4 µs and 200 bytes of every handshake (`examples/handshake_cost.rs`). A client that opens several
+/// another 3 µs and 216 bytes of every handshake (`examples/handshake_cost.rs`). A client that opens several
 /// connections at once can ask for more (RFC 9149).
 pub(crate) const TICKETS_PER_HANDSHAKE: usize = 1;
 

@@ -14,8 +14,8 @@ fn rustls_suite(suite: CipherSuite) -> SupportedCipherSuite {
         Version::Tls13 => suite.iana_name().replacen("TLS_", "TLS13_", 1),
         Version::Tls12 => suite.iana_name().to_owned(),
     };
-    let all = aws_lc_rs::ALL_CIPHER_SUITES.iter();
-    *all.filter(|known| format!("{:?}", known.suite()) == name).last().unwrap()
+    let mut all = aws_lc_rs::ALL_CIPHER_SUITES.iter();
+    *all.find(|known| format!("{:?}", known.suite()) == name).unwrap()
 }
 
 fn rustls_group(group: Group) -> &'static dyn rustls::crypto::SupportedKxGroup {
@@ -175,7 +175,7 @@ fn alpn_is_http_1_1_or_nothing() {
     let mut pki = Pki::new();
     let files = pki.issue("own", Algorithm::EcdsaP256, &["site.example"]);
     let acceptor = acceptor(TlsPolicy::default(), one_site(vec![files]));
-    let mut offering = |protocols: &[&[u8]]| {
+    let offering = |protocols: &[&[u8]]| {
         let mut builder = pki.client();
         builder.alpn = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         let mut client = builder.connect("site.example");

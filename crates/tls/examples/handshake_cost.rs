@@ -1,5 +1,5 @@
-//! What a handshake costs the server: CPU time of this crate's side alone, by certificate, group and number of
-//! tickets, against a client in the same thread whose time is not counted.
+//! What a handshake costs the server: time spent in this crate alone, by certificate, group and tickets, against a
+//! client in the same thread whose time is not counted. It is the clock's time, so run it pinned on an idle core.
 //!
 //! `cargo run --release -p linerate-tls --example handshake_cost [rounds [part of a label]]`
 //!

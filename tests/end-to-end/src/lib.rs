@@ -6,16 +6,23 @@
 //!   fails, what the server wrote to standard error is printed with it.
 //! * [`curl()`], [`openssl()`] and [`Program`] run clients with a time limit. What a machine cannot run is left out
 //!   loudly, by [`skip`].
+//! * [`ClientSetup`] makes TLS clients on rustls; [`RawClient`] is one that seals its own records, so that it can break
+//!   every rule.
 
 mod binary;
 mod certificate;
+mod client;
 mod program;
+mod raw_client;
+mod raw_record;
 mod server;
 mod site;
 
 pub use binary::linerate_binary;
 pub use certificate::{Algorithm, CertificatePair};
+pub use client::{Client, ClientSetup, HttpResponse, SecretLog};
 pub use program::{Finished, Program, curl, is_installed, openssl};
+pub use raw_client::{RawClient, Received, content_type};
 pub use server::{Server, ServerSetup, Signal};
 pub use site::{ODD_LENGTHS, Site, pattern};
 

@@ -192,11 +192,11 @@ impl Server {
     pub fn listener(&self, scheme: &str, index: usize) -> SocketAddr {
         let stderr = self.stderr();
         let prefix = format!("linerate: {scheme}://");
-        let addresses = stderr.lines().filter(|line| !line.contains("/  admin: ")).filter_map(|line| {
+        let mut addresses = stderr.lines().filter(|line| !line.contains("/  admin: ")).filter_map(|line| {
             let rest = line.strip_prefix(&prefix)?;
             rest.split('/').next()?.parse().ok()
         });
-        addresses.skip(index).next().unwrap_or_else(|| panic!("no {scheme} listener {index} in:\n{stderr}"))
+        addresses.nth(index).unwrap_or_else(|| panic!("no {scheme} listener {index} in:\n{stderr}"))
     }
 
     /// `https://localhost:PORT/NAME`, or `http://` for a server in the clear.

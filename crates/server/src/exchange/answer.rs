@@ -119,7 +119,7 @@ pub(super) async fn prepare(
     may_persist: bool,
 ) -> Answer {
     let mut desk = Desk { request, service, may_persist, head: service.workplace.lend_head() };
-    let host = request.authority.map_or("", |authority| authority.host);
+    let host = requested_host(request, client);
     if client.redirect {
         return desk.redirect_to_https(host, snapshot);
     }
@@ -136,6 +136,13 @@ pub(super) async fn prepare(
         Ok(path) => desk.content(site, &path).await,
         Err(error) => desk.page(error.status(), error.explanation()),
     }
+}
+
+/// The host that a request is for. HTTP/1.0 need not say it; then it is the one that the client connected to by name.
+fn requested_host<'a>(request: &Request<'a>, client: &'a Client) -> &'a str {
+    let said = request.authority.map_or("", |authority| authority.host);
+    let asked_for = client.tls.as_ref().and_then(|tls| tls.server_name.as_deref());
+    if said.is_empty() { asked_for.unwrap_or_default() } else { said }
 }
 
 /// One request on its way to an answer.

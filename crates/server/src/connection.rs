@@ -10,7 +10,6 @@ use crate::{
     worker::HandshakeTicket,
 };
 use linerate_config::ListenerKind;
-use linerate_os::socket;
 use linerate_record::{Channel, KeyUpdateRate, Opener, RecordError, RecordLimit, Sealer};
 use linerate_tls::{Established, FailureKind, KeySchedule};
 use std::{net::SocketAddr, rc::Rc, sync::Arc, time::Instant};
@@ -25,11 +24,6 @@ pub(crate) async fn run(
     ticket: Option<HandshakeTicket>,
 ) {
     let workplace = Rc::clone(&service.workplace);
-    // Without this the end of a response waits for the acknowledgement of the one before it, which clients that send
-    // several requests at once delay by 40 ms.
-    if let Err(error) = socket::prepare_connection(&stream, None) {
-        return workplace.metrics.close(Ending::Socket(error).closed());
-    }
     let watch = workplace.watches.enter();
     let (link, client) = match kind {
         ListenerKind::Tls => match secure(stream, address, &watch, &service).await {

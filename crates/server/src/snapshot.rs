@@ -29,6 +29,7 @@ pub(crate) struct Snapshot {
     pub(crate) time_limits: TimeLimits,
     pub(crate) tuning: Tuning,
     pub(crate) mapped_bytes_limit: u64,
+    pub(crate) not_sent_low_water_bytes: Option<u32>,
     pub(crate) connections_limit: usize,
     pub(crate) handshakes_limit: usize,
     /// Records per key before a key update or a close; the cipher's own limit bounds it.
@@ -69,6 +70,7 @@ impl Snapshot {
                 quantum_bytes: engine.quantum_bytes as u64,
             },
             mapped_bytes_limit: limits.mapped_bytes,
+            not_sent_low_water_bytes: Some(engine.not_sent_low_water_bytes).filter(|&bytes| bytes > 0),
             connections_limit: limits.connections,
             handshakes_limit: settings.tls.handshakes_in_flight_limit,
             records_per_key_limit: settings.tls.records_per_key_limit,

@@ -15,10 +15,11 @@ use std::{
 /// How far a turn got.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// So many bytes went into the socket.
+    /// So many bytes went into the socket, as many as were asked for.
     Sent(u64),
-    /// The socket is full.
-    Full,
+    /// So many went, and the socket is full. Asking again at once would feed a peer that drains it meanwhile by
+    /// little pieces, and wake it for each: that doubled the price of a byte. The kernel says when there is real room.
+    Full(u64),
     /// These bytes of the file are not in memory.
     Cold(Range<u64>),
     /// The file ends at this offset, earlier than it did when the response began (INV-FILE-1).
@@ -36,6 +37,8 @@ pub(crate) fn step(
     limit_bytes: u64,
 ) -> io::Result<Step> {
     let Some(piece) = pieces.upcoming(limit_bytes).next() else { return Ok(Step::Sent(0)) };
+    let asked_bytes = piece.length_bytes();
+    let end = if let Piece::File(range) = &piece { range.end } else { 0 };
     let sent = match piece {
         Piece::Bytes(bytes) => {
             let follows =
@@ -56,10 +59,15 @@ pub(crate) fn step(
     };
     match sent {
         Ok(bytes) => {
-            pieces.advance(bytes as u64);
-            Ok(Step::Sent(bytes as u64))
+            let bytes = bytes as u64;
+            pieces.advance(bytes);
+            // A file that ends early gives less, too, and leaves a socket that will never report room: the next turn
+            // finds the end.
+            let ends =
+                || source.is_some_and(|source| source.file.metadata().is_ok_and(|status| status.len() < end));
+            Ok(if bytes < asked_bytes && !ends() { Step::Full(bytes) } else { Step::Sent(bytes) })
         }
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Step::Full),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Step::Full(0)),
         Err(error) => Err(error),
     }
 }

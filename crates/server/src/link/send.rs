@@ -123,7 +123,11 @@ impl<K: KeySource> Link<K> {
         let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
         match plain::step(&self.stream, pieces, source, quantum_bytes) {
             Ok(plain::Step::Sent(bytes)) => Ok(Turn::Sent(bytes)),
-            Ok(plain::Step::Full) => Ok(Turn::Full),
+            Ok(plain::Step::Full(bytes)) => {
+                self.workplace.metrics.send(Engine::Plain, bytes);
+                self.begin(Stage::Sending);
+                Ok(Turn::Full)
+            }
             Ok(plain::Step::Cold(range)) => Ok(Turn::Cold(range)),
             Ok(plain::Step::Truncated(offset)) => Err(Ending::Truncated { offset }),
             Err(error) => Err(Ending::Socket(error)),

@@ -3,6 +3,7 @@
 use super::{Ear, HandshakeTicket, Place, Worker};
 use crate::{connection, metrics::Refused, report};
 use linerate_config::ListenerKind;
+use linerate_os::socket;
 use std::{fs::File, io, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -14,6 +15,10 @@ const REST: Duration = Duration::from_millis(100);
 
 /// Takes connections until told to stop; those that wait in the kernel's queue by then are still taken.
 pub(super) async fn run(worker: Rc<Worker>, ear: Ear, stop: Rc<Notify>) {
+    let low_water_bytes = worker.service.snapshots.load().not_sent_low_water_bytes;
+    if let Err(error) = socket::prepare_listener(&ear.socket, low_water_bytes) {
+        report::warn(&format!("{}: the listener's options could not be set: {error}", ear.address));
+    }
     let listener = match TcpListener::from_std(ear.socket) {
         Ok(listener) => listener,
         Err(error) => return report::warn(&format!("{}: cannot listen: {error}", ear.address)),

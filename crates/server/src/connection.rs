@@ -4,7 +4,7 @@ use crate::{
     ending::Ending,
     exchange::{Client, Service, TlsFacts, serve},
     handshake::{self, HandshakeEnd},
-    link::{Link, Protection},
+    link::{Linger, Link, Protection},
     snapshot::Snapshot,
     watch::Watch,
     worker::HandshakeTicket,
@@ -32,10 +32,7 @@ pub(crate) async fn run(
         },
         ListenerKind::Plaintext | ListenerKind::Redirect => {
             let client = Client { address, tls: None, redirect: kind == ListenerKind::Redirect };
-            match Link::new(stream, watch, Rc::clone(&workplace), Protection::Plain, Vec::new()) {
-                Ok(link) => (link, client),
-                Err(ending) => return workplace.metrics.close(ending.closed()),
-            }
+            (Link::new(stream, watch, Rc::clone(&workplace), Protection::Plain), client)
         }
     };
     // The handshake's place is free for another.
@@ -91,17 +88,22 @@ async fn secure(
         }),
         redirect: false,
     };
-    let link = channel(*finished.established, &snapshot).map_err(Ending::Record).and_then(|channel| {
-        let protection = Protection::Tls(Box::new(channel));
-        Link::new(stream, Rc::clone(watch), Rc::clone(workplace), protection, finished.arrived)
-    });
-    match link {
-        Ok(link) => Some((link, client)),
-        Err(ending) => {
-            workplace.metrics.close(ending.closed());
-            None
+    let channel = match channel(*finished.established, &snapshot) {
+        Ok(channel) => channel,
+        Err(fault) => {
+            workplace.metrics.close(Ending::Record(fault).closed());
+            return None;
         }
+    };
+    let protection = Protection::Tls(Box::new(channel));
+    let mut link = Link::new(stream, Rc::clone(watch), Rc::clone(workplace), protection);
+    if let Err(ending) = link.take_records(finished.arrived) {
+        workplace.metrics.close(ending.closed());
+        // The peer is told why, as it would be of any later record.
+        link.close(&ending, Linger::UntilPeerCloses).await;
+        return None;
     }
+    Some((link, client))
 }
 
 /// The record layer takes over where the handshake stopped (INV-NONCE-2).

@@ -114,6 +114,9 @@ async fn serve_one<K: KeySource>(
 
     let keep = body.drain(link, buffer, used).await?;
     match keep {
+        // A TLS 1.2 connection whose record limit this response reached ends here. The peer was not told beforehand: it
+        // may be sending its next request already.
+        Some(_) if persists && !link.can_send() => Ok(Next::Close(Linger::UntilPeerCloses)),
         Some(rest) if persists => {
             give_back(link, rest);
             Ok(Next::Request)
@@ -183,16 +186,17 @@ async fn refuse<K: KeySource>(
 
 /// How far a response got.
 struct Sent {
-    bytes: u64,
+    /// Bytes of its content, without the head, as logs are expected to tell it.
+    content_bytes: u64,
     result: Result<(), Ending>,
 }
 
 async fn send<K: KeySource>(link: &mut Link<K>, answer: &Answer) -> Sent {
     let pieces = answer.pieces();
     let mut pieces = Pieces::new(&pieces);
-    let total_bytes = pieces.remaining_bytes();
     let result = link.send(&mut pieces, answer.source(link.channel().is_some())).await;
-    Sent { bytes: total_bytes - pieces.remaining_bytes(), result }
+    // What is left is content first and the head last: the head goes first.
+    Sent { content_bytes: answer.content_bytes.saturating_sub(pieces.remaining_bytes()), result }
 }
 
 fn log(
@@ -221,7 +225,7 @@ fn log(
         http_version: request.map_or("-", |request| request.version.as_str()),
         host: request.and_then(|request| request.authority).map(|authority| authority.host),
         status,
-        bytes: sent.bytes,
+        bytes: sent.content_bytes,
         referer: referer.as_deref(),
         user_agent: user_agent.as_deref(),
         protection: client.tls.as_ref().map(|tls| LoggedProtection {

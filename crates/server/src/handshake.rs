@@ -121,9 +121,8 @@ pub(crate) async fn answer_plain_http(stream: TcpStream, watch: Rc<Watch>, workp
             &mut page,
         );
     }
-    if send(&stream, &watch, &mut page).await.is_ok()
-        && let Ok(link) = Link::<KeySchedule>::new(stream, watch, workplace, Protection::Plain, Vec::new())
-    {
+    if send(&stream, &watch, &mut page).await.is_ok() {
+        let link = Link::<KeySchedule>::new(stream, watch, workplace, Protection::Plain);
         link.close(&Ending::BadRequest, Linger::UntilPeerCloses).await;
     }
 }

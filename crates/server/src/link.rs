@@ -57,19 +57,14 @@ const FIRST_BATCH_BYTES: usize = 128 * 1024;
 const LEAST_BATCH_BYTES: usize = 16 * 1024;
 
 impl<K: KeySource> Link<K> {
-    /// Takes over a connection after its handshake. `arrived` are bytes that came behind the handshake's last: still
-    /// sealed under TLS, or requests without it.
-    ///
-    /// # Errors
-    /// A fault in the records among them.
+    /// Takes over a connection after its handshake; [`Link::take_records`] gives it what came behind that.
     pub(crate) fn new(
         stream: TcpStream,
         watch: Rc<Watch>,
         workplace: Rc<Workplace>,
         protection: Protection<K>,
-        arrived: Vec<u8>,
-    ) -> Result<Self, Ending> {
-        let mut link = Self {
+    ) -> Self {
+        Self {
             stream,
             watch,
             workplace,
@@ -79,12 +74,7 @@ impl<K: KeySource> Link<K> {
             arrived: Vec::new(),
             peer_closed: false,
             batch_bytes: FIRST_BATCH_BYTES,
-        };
-        match link.protection {
-            Protection::Plain => link.arrived = arrived,
-            Protection::Tls(_) => link.take_records(arrived)?,
         }
-        Ok(link)
     }
 
     /// The TLS side of the connection, if it has one.
@@ -100,10 +90,14 @@ impl<K: KeySource> Link<K> {
         &mut self.arrived
     }
 
-    /// Whether a further response can be sent after this one: not on a TLS 1.2 connection near its record limit, and
-    /// not once the peer has closed its side and all it sent is answered.
+    /// Whether anything can still be sent: not on a TLS 1.2 connection at its record limit.
+    pub(crate) fn can_send(&self) -> bool {
+        self.channel().is_none_or(Channel::can_send)
+    }
+
+    /// Whether the response may say that the connection goes on after it.
     pub(crate) fn can_continue(&self) -> bool {
-        self.channel().is_none_or(Channel::can_send) && !self.workplace.watches.is_draining()
+        self.can_send() && !self.workplace.watches.is_draining()
     }
 
     /// Notes what is waited for; the time allowed runs from now.

@@ -73,8 +73,11 @@ impl<K: KeySource> Link<K> {
         Ok(())
     }
 
-    /// Takes bytes that came together with the handshake's last.
-    pub(super) fn take_records(&mut self, mut wire: Vec<u8>) -> Result<(), Ending> {
+    /// Takes bytes that came together with the handshake's last: records that are still sealed.
+    ///
+    /// # Errors
+    /// A fault in them; closing the link sends the alert.
+    pub(crate) fn take_records(&mut self, mut wire: Vec<u8>) -> Result<(), Ending> {
         self.open_records(&mut wire)
     }
 

@@ -138,19 +138,69 @@ impl ClientSetup {
         }
     }
 
+    /// As [`ClientSetup::connect`], but sends the handshake in pieces of so many bytes, each in a segment of its own.
+    ///
+    /// # Panics
+    /// If that fails.
+    #[track_caller]
+    #[must_use]
+    pub fn connect_in_pieces(&self, address: SocketAddr, piece_bytes: usize) -> Client {
+        let mut stream = connect(address).expect("the server listens");
+        let mut connection =
+            ClientConnection::new(Arc::clone(&self.config), self.name.clone()).expect("a valid set-up");
+        while connection.is_handshaking() || connection.wants_write() {
+            let mut flight = Vec::new();
+            while connection.wants_write() {
+                connection.write_tls(&mut flight).expect("a Vec takes all");
+            }
+            for piece in flight.chunks(piece_bytes) {
+                stream.write_all(piece).expect("the server takes the handshake");
+            }
+            if connection.is_handshaking() {
+                assert_ne!(
+                    connection.read_tls(&mut stream).expect("the server answers"),
+                    0,
+                    "the server closed"
+                );
+                connection.process_new_packets().expect("the server keeps to the protocol");
+            }
+        }
+        Client { stream, connection, unread: Vec::new() }
+    }
+
+    /// The bytes of a ClientHello.
+    #[must_use]
+    pub fn client_hello(&self) -> Vec<u8> {
+        let mut connection =
+            ClientConnection::new(Arc::clone(&self.config), self.name.clone()).expect("a valid set-up");
+        let mut hello = Vec::new();
+        connection.write_tls(&mut hello).expect("a Vec takes all");
+        hello
+    }
+
     pub(crate) fn parts(&self) -> (Arc<ClientConfig>, ServerName<'static>) {
         (Arc::clone(&self.config), self.name.clone())
     }
 }
 
 /// A TCP connection that does not wait for ever.
-pub(crate) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+///
+/// # Errors
+/// Nobody listens.
+pub fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let patience = Some(Duration::from_secs(PATIENCE_SECONDS));
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(patience)?;
     stream.set_write_timeout(patience)?;
     Ok(stream)
+}
+
+/// Closes a connection with a reset: what it has received and not read is thrown away.
+pub fn reset(stream: TcpStream) {
+    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))
+        .expect("a socket can be told not to linger");
+    drop(stream);
 }
 
 /// A connection whose handshake is over.
@@ -321,7 +371,7 @@ impl Client {
 
     /// Closes with a reset instead of a FIN.
     pub fn reset(self) {
-        crate::raw_client::reset(self.stream);
+        reset(self.stream);
     }
 
     /// Whether TLS 1.3 was agreed.

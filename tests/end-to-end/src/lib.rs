@@ -20,7 +20,7 @@ mod site;
 
 pub use binary::linerate_binary;
 pub use certificate::{Algorithm, CertificatePair};
-pub use client::{Client, ClientSetup, HttpResponse, SecretLog};
+pub use client::{Client, ClientSetup, HttpResponse, SecretLog, connect, reset};
 pub use program::{Finished, Program, curl, is_installed, openssl};
 pub use raw_client::{RawClient, Received, content_type};
 pub use server::{Server, ServerSetup, Signal};

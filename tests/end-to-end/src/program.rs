@@ -15,6 +15,7 @@ pub struct Program {
     command: Command,
     name: String,
     input: Vec<(Duration, Vec<u8>)>,
+    holds_input_open: bool,
     limit: Duration,
 }
 
@@ -36,13 +37,30 @@ impl Program {
         let mut command = Command::new(name);
         command.args(arguments);
         let limit = Duration::from_secs(2 * PATIENCE_SECONDS);
-        Self { command, name: name.to_owned(), input: Vec::new(), limit }
+        Self { command, name: name.to_owned(), input: Vec::new(), holds_input_open: false, limit }
     }
 
     /// Types this, `after` a while. What was typed before comes first.
     #[must_use]
     pub fn types(mut self, after: Duration, text: &[u8]) -> Self {
         self.input.push((after, text.to_vec()));
+        self
+    }
+
+    /// Keeps its standard input open until it ends, instead of closing it after the last that was typed.
+    #[must_use]
+    pub fn holds_input_open(mut self) -> Self {
+        self.holds_input_open = true;
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn arguments<Argument: AsRef<OsStr>>(
+        mut self,
+        arguments: impl IntoIterator<Item = Argument>,
+    ) -> Self {
+        self.command.args(arguments);
         self
     }
 
@@ -60,7 +78,7 @@ impl Program {
         self
     }
 
-    /// Runs it to its end. After the last input was typed its standard input is closed.
+    /// Runs it to its end. After the last input was typed its standard input is closed, unless it is held open.
     ///
     /// # Panics
     /// Where it cannot be started, or takes too long.
@@ -73,13 +91,14 @@ impl Program {
         let mut stdin = child.stdin.take().expect("standard input is piped");
         let mut output = child.stdout.take().expect("standard output is piped");
         let mut errors = child.stderr.take().expect("standard error is piped");
-        let input = std::mem::take(&mut self.input);
+        let (input, holds_input_open) = (std::mem::take(&mut self.input), self.holds_input_open);
         let typing = thread::spawn(move || {
             for (after, text) in input {
                 thread::sleep(after);
                 // A program that has ended reads no more; the test sees that in what it printed.
                 let _ = stdin.write_all(&text).and_then(|()| stdin.flush());
             }
+            holds_input_open.then_some(stdin)
         });
         let reading = thread::spawn(move || {
             let mut bytes = Vec::new();
@@ -101,7 +120,7 @@ impl Program {
             }
             thread::sleep(Duration::from_millis(2));
         };
-        typing.join().expect("typing does not panic");
+        drop(typing.join().expect("typing does not panic"));
         let stdout = reading.join().expect("reading does not panic").expect("standard output can be read");
         let stderr = listening.join().expect("reading does not panic").expect("standard error can be read");
         let stderr = String::from_utf8_lossy(&stderr).into_owned();

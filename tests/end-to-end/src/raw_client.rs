@@ -293,10 +293,3 @@ fn advance(
         }
     }
 }
-
-/// Closes a connection with a reset: what it has received and not read is thrown away.
-pub(crate) fn reset(stream: TcpStream) {
-    rustix::net::sockopt::set_socket_linger(&stream, Some(std::time::Duration::ZERO))
-        .expect("a socket can be told not to linger");
-    drop(stream);
-}

@@ -1,0 +1,7 @@
+//! Clients that break the rules, by mistake or on purpose, and what the others notice of it: nothing.
+
+mod closing;
+mod fixture;
+mod handshakes;
+mod legal;
+mod records;

@@ -195,7 +195,7 @@ async fn send<K: KeySource>(link: &mut Link<K>, answer: &Answer) -> Sent {
     let pieces = answer.pieces();
     let mut pieces = Pieces::new(&pieces);
     let result = link.send(&mut pieces, answer.source(link.channel().is_some())).await;
-    // What is left is content first and the head last: the head goes first.
+    // The content is the response's end: all of it is left as long as some of the head is.
     Sent { content_bytes: answer.content_bytes.saturating_sub(pieces.remaining_bytes()), result }
 }
 

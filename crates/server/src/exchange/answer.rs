@@ -31,6 +31,8 @@ pub(super) struct Answer {
     page: Vec<u8>,
     workplace: Option<Rc<Workplace>>,
     pub(super) status: u16,
+    /// Bytes of content, wherever they are.
+    pub(super) content_bytes: u64,
     /// The head says that the connection goes on.
     pub(super) persists: bool,
 }
@@ -45,6 +47,7 @@ impl Answer {
             page: Vec::new(),
             workplace: None,
             status: plan.status.code(),
+            content_bytes: plan.content_bytes,
             persists,
         }
     }

@@ -157,7 +157,7 @@ fn read_user_engine(table: Table<'_>, engine: &mut UserEngine) {
     table.set("map_threshold", &mut engine.map_threshold_bytes, |value| value.size_bytes(0..=64 * TIB));
     table.set("quantum", &mut engine.quantum_bytes, |value| value.size_bytes(16 * KIB..=64 * MIB));
     table.set("not_sent_low_water", &mut engine.not_sent_low_water_bytes, |value| {
-        value.size_bytes(16 * KIB..=64 * MIB)
+        value.size_bytes(KIB..=64 * MIB)
     });
     if engine.quantum_bytes < engine.batch_bytes
         && let Some(value) = table.value("quantum").or(table.value("batch"))

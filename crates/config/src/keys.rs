@@ -345,7 +345,7 @@ pub const KEYS: &[Key] = &[
         Section::UserEngine,
         "batch",
         "size, 16KiB to 16MiB",
-        r#""512KiB""#,
+        r#""256KiB""#,
         r#""128KiB""#,
         "Plaintext that is sealed for one send.",
     ),
@@ -368,9 +368,9 @@ pub const KEYS: &[Key] = &[
     key(
         Section::UserEngine,
         "not_sent_low_water",
-        "size, 16KiB to 64MiB",
+        "size, 1KiB to 64MiB",
+        r#""16KiB""#,
         r#""128KiB""#,
-        r#""256KiB""#,
         "Unsent bytes in a socket above which it counts as full (TCP_NOTSENT_LOWAT).",
     ),
     key(

@@ -170,10 +170,10 @@ pub struct UserEngine {
 impl Default for UserEngine {
     fn default() -> Self {
         UserEngine {
-            batch_bytes: 512 << 10,
+            batch_bytes: 256 << 10,
             map_threshold_bytes: 1 << 20,
             quantum_bytes: 1 << 20,
-            not_sent_low_water_bytes: 128 << 10,
+            not_sent_low_water_bytes: 16 << 10,
         }
     }
 }

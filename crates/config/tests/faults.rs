@@ -116,8 +116,8 @@ fn values_that_are_not_allowed() {
             "f:2:8: limits.head: request_line (8KiB) cannot be larger than head (4KiB)",
         ),
         (
-            "[user_engine]\nquantum = \"256KiB\"",
-            "f:2:11: user_engine.quantum: quantum (256KiB) cannot be smaller than batch (512KiB)",
+            "[user_engine]\nquantum = \"128KiB\"",
+            "f:2:11: user_engine.quantum: quantum (128KiB) cannot be smaller than batch (256KiB)",
         ),
     ] {
         assert_eq!(said_before_site(text), message, "{text}");

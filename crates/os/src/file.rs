@@ -50,15 +50,31 @@ pub fn read_waiting(file: &File, buffers: &mut [IoSliceMut<'_>], offset: u64) ->
     }
 }
 
-/// Brings `length_bytes` from `offset` into the page cache and returns when they are there: for a thread that may wait.
-/// `fadvise` starts the disk on all of it at once; the reads then follow it.
+/// How [`read_ahead`] waits for the bytes it asked the disk for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetch {
+    /// Touches a page of each [`TOUCH_STEP_BYTES`]: nearly free where only a few pages are missing, and enough where
+    /// the kernel follows the advice to read it all. A page in between may still be on its way.
+    Touch,
+    /// Reads every byte: certain, at the price of a copy.
+    Read,
+}
+
+/// How far apart [`Fetch::Touch`] touches pages.
+pub const TOUCH_STEP_BYTES: u64 = 32 * 1024;
+
+/// Brings `length_bytes` from `offset` into the page cache: for a thread that may wait. `fadvise` starts the disk on
+/// all of it at once; the reads then follow it.
 ///
 /// # Errors
 /// The kernel's.
-pub fn read_ahead(file: &File, offset: u64, length_bytes: u64) -> io::Result<()> {
+pub fn read_ahead(file: &File, offset: u64, length_bytes: u64, fetch: Fetch) -> io::Result<()> {
     // Advice only: where it isn't understood, the reads below do the work alone.
     let _ = rustix::fs::fadvise(file, offset, NonZeroU64::new(length_bytes), Advice::WillNeed);
-    let mut scratch = vec![0; 64 * 1024];
+    let mut scratch = match fetch {
+        Fetch::Touch => vec![0; 1],
+        Fetch::Read => vec![0; 64 * 1024],
+    };
     let mut position = offset;
     let end = offset.saturating_add(length_bytes);
     while position < end {
@@ -67,7 +83,10 @@ pub fn read_ahead(file: &File, offset: u64, length_bytes: u64) -> io::Result<()>
         if read == 0 {
             break;
         }
-        position += read as u64;
+        position += match fetch {
+            Fetch::Touch => TOUCH_STEP_BYTES,
+            Fetch::Read => read as u64,
+        };
     }
     Ok(())
 }
@@ -84,7 +103,9 @@ mod tests {
         File::create(&path).and_then(|mut file| file.write_all(&content)).expect("a temporary file");
         let file = File::open(&path).expect("it opens");
         std::fs::remove_file(&path).expect("its name can go");
-        read_ahead(&file, 3, 1 << 20).expect("read ahead past the end is fine");
+        for fetch in [Fetch::Touch, Fetch::Read] {
+            read_ahead(&file, 3, 1 << 20, fetch).expect("read ahead past the end is fine");
+        }
         let (mut first, mut second) = (vec![0; 4097], vec![0; 8000]);
         let mut buffers = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
         let read = match read_resident(&file, &mut buffers, 7).expect("readable") {

@@ -12,7 +12,7 @@ use crate::{
     watch::Stage,
 };
 use linerate_os::{
-    file,
+    file::{self, Fetch},
     socket::{self, Follows},
 };
 use linerate_record::{KeySource, MAX_PLAINTEXT_BYTES, Version};
@@ -50,6 +50,7 @@ impl<K: KeySource> Link<K> {
         self.begin(Stage::Sending);
         let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
         let mut turn_bytes = 0;
+        let mut last_cold = None;
         loop {
             self.receive_if_ready()?;
             if self.peer_closed && self.channel().is_some_and(|channel| channel.version() == Version::Tls12) {
@@ -79,7 +80,10 @@ impl<K: KeySource> Link<K> {
                 }
                 Turn::Cold(range) => {
                     if let Some(source) = source {
-                        self.fetch(source, range).await?;
+                        // What a quick fetch did not bring is read in full.
+                        let how = if last_cold == Some(range.start) { Fetch::Read } else { Fetch::Touch };
+                        last_cold = Some(range.start);
+                        self.fetch(source, range, how).await?;
                         self.begin(Stage::Sending);
                     }
                 }
@@ -172,12 +176,12 @@ impl<K: KeySource> Link<K> {
     }
 
     /// Has a cold part of the file read on a thread that may wait for the disk (INV-COLD-1: a worker never does).
-    async fn fetch(&mut self, source: Source<'_>, range: Range<u64>) -> Result<(), Ending> {
+    async fn fetch(&mut self, source: Source<'_>, range: Range<u64>, how: Fetch) -> Result<(), Ending> {
         self.workplace.metrics.cold_reads.increment();
         let file = source.file.try_clone().map_err(Ending::Unreadable)?;
         let length_bytes = (range.end - range.start).max(FETCH_BYTES);
         let fetched =
-            tokio::task::spawn_blocking(move || file::read_ahead(&file, range.start, length_bytes)).await;
+            tokio::task::spawn_blocking(move || file::read_ahead(&file, range.start, length_bytes, how)).await;
         match fetched {
             Ok(result) => result.map_err(Ending::Unreadable),
             // The pool is shut down, or the read panicked: either way the bytes will not come.

@@ -2,14 +2,19 @@
 
 use crate::support::{End, Fixture, Transport, add_at_rest, get};
 use linerate_end_to_end::Site;
-use std::{thread, time::Duration};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 const LENGTHS: [usize; 10] = [0, 1, 100, 16_384, 16_385, 70_000, 5, 300_001, 1_048_577, 3];
 
 fn fixture() -> (Fixture, Vec<Vec<u8>>) {
     let site = Site::empty();
-    let files =
-        LENGTHS.iter().enumerate().map(|(index, length)| add_at_rest(&site, &format!("{index}.bin"), *length));
+    let files = LENGTHS
+        .iter()
+        .enumerate()
+        .map(|(index, length)| add_at_rest(&site, &format!("{index}.bin"), *length));
     let files = files.collect();
     (Fixture::start(site), files)
 }
@@ -149,5 +154,39 @@ fn head_is_the_head_of_get() {
             };
             assert_eq!(without_date(&head.head), without_date(&got.head));
         }
+    }
+}
+
+/// The median of how long `step` takes, over 21 times: one pause of a busy machine does not change it.
+fn median(mut step: impl FnMut()) -> Duration {
+    let mut times: Vec<Duration> = (0..21)
+        .map(|_| {
+            let started = Instant::now();
+            step();
+            started.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[10]
+}
+
+#[test]
+fn no_response_waits_for_a_timer_of_the_kernel() {
+    let (fixture, files) = fixture();
+    for transport in Transport::ALL {
+        let mut connection = fixture.connect(transport);
+        // The end of one behind the beginning of the next: an acknowledgement is delayed by 40 ms.
+        let small = get("/2.bin", "").repeat(8);
+        let pipelined = median(|| {
+            connection.send(&small);
+            (0..8).for_each(|_| connection.response().assert_is(200, &files[2]));
+        });
+        assert!(pipelined < Duration::from_millis(35), "{transport:?}: {pipelined:?} for eight");
+        // More than a socket takes at once, and not a whole number of segments: they are held back by up to 200 ms.
+        let large = median(|| {
+            let response = connection.get("/8.bin", "Range: bytes=131069-655360\r\n");
+            response.assert_is(206, &files[8][131_069..=655_360]);
+        });
+        assert!(large < Duration::from_millis(100), "{transport:?}: {large:?} for 512 KiB");
     }
 }

@@ -101,14 +101,11 @@ fn what_lies_beyond_the_file_is_a_416_that_tells_the_length() {
     for transport in Transport::ALL {
         let mut connection = fixture.connect(transport);
         for (name, bytes) in &files {
-            for value in [format!("{}-", bytes.len()), "99999999-".into(), "-0".into(), "8888888-9,7777777-".into()]
-            {
+            let just_beyond = format!("{}-", bytes.len());
+            for value in [&just_beyond, "99999999-", "-0", "8888888-9999999,7777777-"] {
                 let response = connection.get(&format!("/{name}"), &format!("Range: bytes={value}\r\n"));
-                let expected = if value == "8888888-9,7777777-" { 200 } else { 416 };
-                assert_eq!(response.status, expected, "{value}");
-                if expected == 416 {
-                    assert_eq!(response.expect("Content-Range"), format!("bytes */{}", bytes.len()));
-                }
+                assert_eq!(response.status, 416, "{value}");
+                assert_eq!(response.expect("Content-Range"), format!("bytes */{}", bytes.len()));
             }
             // The connection goes on.
             connection.get(&format!("/{name}"), "").assert_is(200, bytes);
@@ -123,7 +120,9 @@ fn ranges_that_make_no_sense_are_ignored() {
     let many = (0..40).map(|index| format!("{0}-{0}", index * 2)).collect::<Vec<_>>().join(",");
     for transport in Transport::ALL {
         let mut connection = fixture.connect(transport);
-        for value in ["bytes=", "bytes=5", "bytes=9-3", "bytes=a-b", "lines=0-4", "bytes=0x1-2", "bytes=--1", &many] {
+        for value in
+            ["bytes=", "bytes=5", "bytes=9-3", "bytes=a-b", "lines=0-4", "bytes=0x1-2", "bytes=--1", &many]
+        {
             let response = connection.get(&format!("/{name}"), &format!("Range: {value}\r\n"));
             response.assert_is(200, bytes);
             assert_eq!(response.expect("Accept-Ranges"), "bytes");

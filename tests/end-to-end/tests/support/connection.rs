@@ -208,7 +208,8 @@ pub(crate) fn client_config(pair: &CertificatePair) -> Arc<ClientConfig> {
 /// A connection whose kernel takes few bytes that nobody reads: a slow client is slow at once.
 pub(crate) fn with_small_window(address: SocketAddr, receive_buffer_bytes: usize) -> TcpStream {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
-    sockopt::set_socket_recv_buffer_size(&socket, receive_buffer_bytes).expect("a receive buffer of that size");
+    sockopt::set_socket_recv_buffer_size(&socket, receive_buffer_bytes)
+        .expect("a receive buffer of that size");
     rustix::net::connect(&socket, &address).expect("the server takes connections");
     TcpStream::from(socket)
 }

@@ -58,8 +58,14 @@ impl Fixture {
     /// The same from a configuration file: `toml` stands behind the listeners, the certificate and a default site.
     #[track_caller]
     pub(crate) fn start_toml(site: Site, toml: &str) -> Self {
+        Self::start_changed_toml(site, toml, |whole| whole)
+    }
+
+    /// The same, and the whole file is changed by `change`.
+    #[track_caller]
+    pub(crate) fn start_changed_toml(site: Site, toml: &str, change: impl FnOnce(String) -> String) -> Self {
         let (keys, pair) = certificate_folder();
-        let server = ServerSetup::toml(&toml_for(&site, &pair, toml)).admin().start();
+        let server = ServerSetup::toml(&change(toml_for(&site, &pair, toml))).admin().start();
         Self { server, pair, site, _keys: keys }
     }
 

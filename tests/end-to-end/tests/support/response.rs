@@ -40,7 +40,8 @@ impl Response {
     #[track_caller]
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let name = name.to_ascii_lowercase();
-        let mut values = self.fields.iter().filter(|(known, _)| *known == name).map(|(_, value)| value.as_str());
+        let mut values =
+            self.fields.iter().filter(|(known, _)| *known == name).map(|(_, value)| value.as_str());
         let first = values.next();
         assert_eq!(values.next(), None, "{name} is repeated in\n{}", self.head);
         first
@@ -117,7 +118,8 @@ pub(crate) fn parse_multipart(response: &Response) -> Vec<Part> {
             assert_eq!(rest, closing.as_bytes(), "the end of the body");
             return parts;
         };
-        let head_bytes = behind.windows(4).position(|window| window == b"\r\n\r\n").expect("a part's head") + 4;
+        let head_bytes =
+            behind.windows(4).position(|window| window == b"\r\n\r\n").expect("a part's head") + 4;
         let head = std::str::from_utf8(&behind[..head_bytes]).expect("a part's head is ASCII");
         let field = |name: &str| {
             let line = head.split("\r\n").find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));

@@ -1,0 +1,124 @@
+//! Files that change while they are sent: never padded, never of the wrong length, never mixed (INV-FILE).
+
+use crate::support::{Connection, End, Fixture, Transport, add_at_rest};
+use linerate_end_to_end::{Site, wait_until};
+use std::{fs::File, io::Write};
+
+const NAME: &str = "film.bin";
+/// Far more than the sockets between server and client hold.
+const LENGTH: usize = 48 << 20;
+/// What is left of a file that is cut: odd, and beyond what is under way when it happens.
+const LEFT: usize = (30 << 20) + 12_345;
+
+/// How a file reaches the engine.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// TLS, sealed from a mapping.
+    Mapped,
+    /// TLS, read: the file is younger than ten seconds.
+    Read,
+    /// In the clear, by sendfile.
+    SendFile,
+}
+
+const WAYS: [Way; 3] = [Way::Mapped, Way::Read, Way::SendFile];
+
+/// A server, the file's bytes, and a client that has read the head and a little, and waits.
+fn half_way(way: Way) -> (Fixture, Vec<u8>, Connection, Vec<u8>) {
+    let site = Site::empty();
+    let bytes =
+        if let Way::Read = way { site.add_pattern(NAME, LENGTH) } else { add_at_rest(&site, NAME, LENGTH) };
+    let fixture = Fixture::start(site);
+    let transport = if let Way::SendFile = way { Transport::Plain } else { Transport::Tls };
+    let mut connection = fixture.connect_with_small_window(transport, 64 * 1024);
+    connection.send(crate::support::get(&format!("/{NAME}"), ""));
+    let mut beginning = Vec::new();
+    let mut buffer = [0; 4096];
+    while beginning.len() < 10_000 {
+        let count = connection.receive(&mut buffer).expect("the server sends");
+        assert!(count > 0);
+        beginning.extend_from_slice(&buffer[..count]);
+    }
+    let head_bytes = beginning.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
+    let head = String::from_utf8_lossy(&beginning[..head_bytes]).into_owned();
+    assert!(head.contains(&format!("Content-Length: {LENGTH}\r\n")), "{head}");
+    beginning.drain(..head_bytes);
+    (fixture, bytes, connection, beginning)
+}
+
+#[test]
+fn a_file_cut_short_cuts_the_connection() {
+    for way in WAYS {
+        let (fixture, bytes, mut connection, mut body) = half_way(way);
+        let path = fixture.site.path().join(NAME);
+        File::options().write(true).open(path).unwrap().set_len(LEFT as u64).unwrap();
+        let (rest, end) = connection.end();
+        body.extend_from_slice(&rest);
+        assert!(body.len() <= LEFT, "{way:?}: {} bytes of a file of {LEFT}", body.len());
+        assert!(body == bytes[..body.len()], "{way:?}: what came is what was there");
+        if !matches!(way, Way::SendFile) {
+            assert_eq!(end, End::Cut, "{way:?}: no close_notify vouches for a broken response");
+        }
+        fixture.server.wait_for_stderr(&format!("/{NAME}: the file was cut short at byte {LEFT} "));
+        wait_until("the fault is counted", || {
+            fixture.server.metric("linerate_connections_closed_total", "broken_file") == 1.0
+        });
+        // What is left is a file like any other.
+        let transport = if let Way::SendFile = way { Transport::Plain } else { Transport::Tls };
+        fixture.connect(transport).get(&format!("/{NAME}"), "").assert_is(200, &bytes[..LEFT]);
+    }
+}
+
+#[test]
+fn a_file_replaced_by_renaming_is_sent_to_its_end() {
+    for way in WAYS {
+        let (fixture, bytes, mut connection, mut body) = half_way(way);
+        fixture.site.replace(NAME, b"the new one");
+        let transport = if let Way::SendFile = way { Transport::Plain } else { Transport::Tls };
+        fixture.connect(transport).get(&format!("/{NAME}"), "").assert_is(200, b"the new one");
+        let mut buffer = [0; 64 * 1024];
+        while body.len() < LENGTH {
+            let count = connection.receive(&mut buffer).expect("the server sends");
+            assert!(count > 0, "{way:?} ended after {} bytes", body.len());
+            body.extend_from_slice(&buffer[..count]);
+        }
+        assert!(body == bytes, "{way:?}: the old file, whole");
+        // The same connection sees the new one now.
+        connection.get(&format!("/{NAME}"), "").assert_is(200, b"the new one");
+        assert_eq!(fixture.server.metric("linerate_connections_closed_total", "broken_file"), 0.0);
+    }
+}
+
+#[test]
+fn a_file_that_grows_is_sent_as_long_as_it_was_announced() {
+    for way in WAYS {
+        let (fixture, mut bytes, mut connection, mut body) = half_way(way);
+        let path = fixture.site.path().join(NAME);
+        File::options().append(true).open(path).unwrap().write_all(b"more").unwrap();
+        let mut buffer = [0; 64 * 1024];
+        while body.len() < LENGTH {
+            let count = connection.receive(&mut buffer).expect("the server sends");
+            assert!(count > 0, "{way:?} ended after {} bytes", body.len());
+            body.extend_from_slice(&buffer[..count]);
+        }
+        assert!(body == bytes, "{way:?}");
+        bytes.extend_from_slice(b"more");
+        connection.get(&format!("/{NAME}"), "").assert_is(200, &bytes);
+    }
+}
+
+#[test]
+fn a_file_removed_while_it_is_sent_is_sent_to_its_end() {
+    for way in WAYS {
+        let (fixture, bytes, mut connection, mut body) = half_way(way);
+        std::fs::remove_file(fixture.site.path().join(NAME)).unwrap();
+        let mut buffer = [0; 64 * 1024];
+        while body.len() < LENGTH {
+            let count = connection.receive(&mut buffer).expect("the server sends");
+            assert!(count > 0, "{way:?} ended after {} bytes", body.len());
+            body.extend_from_slice(&buffer[..count]);
+        }
+        assert!(body == bytes, "{way:?}");
+        assert_eq!(connection.get(&format!("/{NAME}"), "").status, 404);
+    }
+}

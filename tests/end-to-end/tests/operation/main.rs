@@ -1,0 +1,18 @@
+//! Operation: what an operator does to a running server, what clients that mean harm do to it, and what becomes of files
+//! that change while they are sent.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod access_log;
+mod cold_files;
+mod file_faults;
+mod limits;
+mod memory;
+mod metrics;
+mod process;
+mod reload;
+mod service_manager;
+mod shutdown;
+mod slow_clients;
+mod start_faults;

@@ -1,0 +1,187 @@
+//! HUP: a new configuration takes effect without a request failing, or the old one stays.
+
+use crate::support::{Connection, Fixture, Transport, client_config, toml_for};
+use linerate_end_to_end::{Site, wait_until};
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
+};
+
+const LENGTH: usize = 100_000;
+
+fn fixture() -> (Fixture, Vec<u8>) {
+    let site = Site::empty();
+    let bytes = site.add_pattern("file", LENGTH);
+    (Fixture::start_toml(site, &generation(0)), bytes)
+}
+
+/// Keys of the default site that tell one configuration from another.
+fn generation(number: usize) -> String {
+    format!("headers = [{{ path = \"/**\", set = {{ X-Generation = \"{number}\" }} }}]")
+}
+
+fn configure(fixture: &Fixture, toml: &str) {
+    fs::write(fixture.server.folder().join("linerate.toml"), toml_for(&fixture.site, &fixture.pair, toml))
+        .unwrap();
+}
+
+fn generation_of(connection: &mut Connection) -> String {
+    connection.get("/file", "").expect("X-Generation").to_owned()
+}
+
+/// Requests without a pause, now and then on a new connection, until told to stop.
+fn load(fixture: &Fixture, transport: Transport, bytes: &[u8], stop: &AtomicBool, done: &AtomicUsize) {
+    while !stop.load(Ordering::Relaxed) {
+        let mut connection = fixture.connect(transport);
+        for _ in 0..20 {
+            connection.get("/file", "").assert_is(200, bytes);
+            done.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn no_request_fails_over_twelve_reloads_and_each_takes_effect() {
+    let (fixture, bytes) = fixture();
+    let (stop, done) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for transport in [Transport::Tls, Transport::Plain, Transport::Tls] {
+            let (fixture, bytes, stop, done) = (&fixture, &bytes, &stop, &done);
+            scope.spawn(move || load(fixture, transport, bytes, stop, done));
+        }
+        // However this ends, the others end, too.
+        let _stopper = Stopper(&stop);
+        let mut long_lived = fixture.connect(Transport::Tls);
+        for number in 1..=12 {
+            configure(&fixture, &generation(number));
+            let before = done.load(Ordering::Relaxed);
+            fixture.server.reload();
+            assert_eq!(generation_of(&mut long_lived), number.to_string(), "an old connection");
+            assert_eq!(
+                generation_of(&mut fixture.connect(Transport::Plain)),
+                number.to_string(),
+                "a new one"
+            );
+            wait_until("requests in between", || done.load(Ordering::Relaxed) > before + 20);
+        }
+    });
+    assert_eq!(fixture.server.metric("linerate_reloads_succeeded", ""), 12.0);
+    assert!(done.into_inner() > 240);
+}
+
+struct Stopper<'a>(&'a AtomicBool);
+
+impl Drop for Stopper<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_configuration_that_does_not_load_leaves_the_old_one_serving() {
+    let (fixture, bytes) = fixture();
+    let mut connection = fixture.connect(Transport::Tls);
+    for (index, (broken, place, reason)) in [
+        ("listing = maybe", ":7:11: ", "must be quoted"),
+        ("lisitng = true", ":7:1:", "listing"),
+        ("listing = 7", ":7:11:", "true or false"),
+        ("\n[limits]\nhead = \"3KiB\"\nheader_cuont = 5", ":10:1:", "header_count"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        configure(&fixture, broken);
+        let said_before = fixture.server.stderr().len();
+        fixture.server.reload();
+        let said = fixture.server.stderr().split_off(said_before);
+        assert!(said.contains(&format!("linerate.toml{place}")) && said.contains(reason), "{broken}: {said}");
+        assert!(said.contains("not reloaded: the old configuration keeps serving"), "{said}");
+        let response = connection.get("/file", "");
+        response.assert_is(200, &bytes);
+        assert_eq!(response.expect("X-Generation"), "0");
+        assert_eq!(fixture.server.metric("linerate_reloads_failed", ""), index as f64 + 1.0);
+    }
+    configure(&fixture, &generation(1));
+    fixture.server.reload();
+    assert_eq!(generation_of(&mut connection), "1");
+}
+
+#[test]
+fn what_the_new_configuration_names_must_be_there() {
+    let (fixture, _) = fixture();
+    let config = fixture.server.folder().join("linerate.toml");
+    let sound = toml_for(&fixture.site, &fixture.pair, &generation(5));
+    let root = format!("root = {:?}", fixture.site.path());
+    for broken in [
+        sound.replace(&root, "root = \"/nowhere/at/all\""),
+        sound.replace("localhost.key", "missing.key"),
+        sound.replace("workers = 1", "workers = 1\nlisten = []"),
+    ] {
+        assert_ne!(broken, sound);
+        fs::write(&config, broken).unwrap();
+        fixture.server.reload();
+        for transport in Transport::ALL {
+            assert_eq!(generation_of(&mut fixture.connect(transport)), "0");
+        }
+    }
+    assert_eq!(fixture.server.metric("linerate_reloads_failed", ""), 3.0);
+}
+
+/// An address that nobody listens on at the moment.
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn listeners_come_and_go() {
+    let (fixture, bytes) = fixture();
+    let (plain, secure) = (free_address(), free_address());
+    let config = fixture.server.folder().join("linerate.toml");
+    let with = |listeners: &str| {
+        let toml = toml_for(&fixture.site, &fixture.pair, &generation(0));
+        toml.replace("\"http://127.0.0.1:0\"", &format!("\"http://127.0.0.1:0\"{listeners}"))
+    };
+    assert!(TcpStream::connect(plain).is_err());
+    fs::write(&config, with(&format!(", \"http://{plain}\", \"{secure}\""))).unwrap();
+    fixture.server.reload();
+    let mut on_plain = Connection::plain(plain);
+    let config_of_client = client_config(&fixture.pair);
+    let mut on_secure = Connection::try_tls(secure, &config_of_client, "localhost").unwrap();
+    for connection in [&mut on_plain, &mut on_secure] {
+        connection.get("/file", "").assert_is(200, &bytes);
+    }
+
+    fs::write(&config, with("")).unwrap();
+    fixture.server.reload();
+    wait_until("the listeners are gone", || {
+        TcpStream::connect(plain).is_err() && TcpStream::connect(secure).is_err()
+    });
+    // Who was connected stays connected.
+    for connection in [&mut on_plain, &mut on_secure] {
+        connection.get("/file", "").assert_is(200, &bytes);
+    }
+    for transport in Transport::ALL {
+        fixture.connect(transport).get("/file", "").assert_is(200, &bytes);
+    }
+}
+
+#[test]
+fn a_listener_that_cannot_be_had_leaves_all_as_it_was() {
+    let (fixture, bytes) = fixture();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let toml = toml_for(&fixture.site, &fixture.pair, &generation(1));
+    let toml =
+        toml.replace("\"http://127.0.0.1:0\"", &format!("\"http://127.0.0.1:0\", \"http://{address}\""));
+    fs::write(fixture.server.folder().join("linerate.toml"), toml).unwrap();
+    fixture.server.reload();
+    let said = fixture.server.stderr();
+    assert!(said.contains(&format!("cannot listen on http://{address}")), "{said}");
+    for transport in Transport::ALL {
+        let response = fixture.connect(transport).get("/file", "");
+        response.assert_is(200, &bytes);
+        assert_eq!(response.expect("X-Generation"), "0");
+    }
+}

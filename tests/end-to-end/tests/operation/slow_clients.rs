@@ -1,0 +1,116 @@
+//! Clients that take their time: those that hold a place for nothing are cut, those that merely are slow are served.
+
+use crate::support::{Connection, End, Fixture, Transport, add_at_rest, get};
+use linerate_end_to_end::{Site, wait_until};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+fn fixture(timeouts: &str) -> (Fixture, Vec<u8>) {
+    let site = Site::empty();
+    let bytes = add_at_rest(&site, "big.bin", 24 << 20);
+    site.add("small", b"small");
+    (Fixture::start_toml(site, &format!("\n[timeouts]\n{timeouts}\n")), bytes)
+}
+
+fn closed(fixture: &Fixture, reason: &str, count: f64) {
+    wait_until(&format!("{count} connections closed for {reason}"), || {
+        fixture.server.metric("linerate_connections_closed_total", reason) == count
+    });
+}
+
+#[test]
+fn a_head_that_drips_in_is_cut() {
+    let (fixture, _) = fixture("header = \"800ms\"");
+    for (count, transport) in Transport::ALL.into_iter().enumerate() {
+        let mut connection = fixture.connect(transport);
+        connection.get("/small", "").assert_is(200, b"small");
+        let started = Instant::now();
+        let drip = get("/small", &format!("X-Drip: {}\r\n", "x".repeat(500)));
+        let cut = drip.bytes().find(|byte| {
+            thread::sleep(Duration::from_millis(25));
+            connection.try_send(&[*byte]).is_err()
+        });
+        assert!(cut.is_some() || connection.end().0.is_empty(), "{transport:?}: nothing is answered");
+        let took = started.elapsed();
+        assert!(
+            (Duration::from_millis(700)..Duration::from_secs(6)).contains(&took),
+            "{transport:?}: {took:?}"
+        );
+        closed(&fixture, "header_timeout", count as f64 + 1.0);
+    }
+}
+
+#[test]
+fn an_idle_connection_is_closed_as_it_should_be() {
+    let (fixture, _) = fixture("idle = \"1s\"");
+    for (count, transport) in Transport::ALL.into_iter().enumerate() {
+        let mut connection = fixture.connect(transport);
+        connection.get("/small", "").assert_is(200, b"small");
+        let started = Instant::now();
+        assert_eq!(connection.end(), (Vec::new(), End::Closed), "{transport:?}");
+        let took = started.elapsed();
+        assert!(
+            (Duration::from_millis(750)..Duration::from_secs(6)).contains(&took),
+            "{transport:?}: {took:?}"
+        );
+        closed(&fixture, "idle_timeout", count as f64 + 1.0);
+    }
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_cut() {
+    let (fixture, bytes) = fixture("write_progress = \"700ms\"");
+    for (count, transport) in Transport::ALL.into_iter().enumerate() {
+        let mut connection = fixture.connect_with_small_window(transport, 16 * 1024);
+        connection.send(get("/big.bin", ""));
+        closed(&fixture, "write_timeout", count as f64 + 1.0);
+        let response = connection.response();
+        assert!(!response.complete && response.body.len() < bytes.len(), "{transport:?}");
+        assert!(response.body == bytes[..response.body.len()], "{transport:?}: what came is right");
+    }
+}
+
+/// Reads `bytes` at about `bytes_per_second`.
+fn read_slowly(connection: &mut Connection, bytes: &[u8], bytes_per_second: usize) {
+    let mut received = Vec::new();
+    let mut buffer = vec![0; bytes_per_second / 20];
+    let head_bytes = loop {
+        if let Some(at) = received.windows(4).position(|window| window == b"\r\n\r\n") {
+            break at + 4;
+        }
+        let count = connection.receive(&mut buffer).expect("a head");
+        assert!(count > 0);
+        received.extend_from_slice(&buffer[..count]);
+    };
+    let mut body = received.split_off(head_bytes);
+    while body.len() < bytes.len() {
+        thread::sleep(Duration::from_millis(50));
+        let mut filled = 0;
+        while filled < buffer.len() && body.len() < bytes.len() {
+            let count = connection.receive(&mut buffer[filled..]).expect("the server goes on");
+            assert!(count > 0, "cut after {} of {} bytes", body.len(), bytes.len());
+            body.extend_from_slice(&buffer[filled..filled + count]);
+            filled += count;
+        }
+    }
+    assert!(body == bytes);
+}
+
+#[test]
+fn a_client_that_is_slow_and_goes_on_is_served_to_the_end() {
+    let (fixture, bytes) = fixture("write_progress = \"1s\"");
+    thread::scope(|scope| {
+        for transport in Transport::ALL {
+            let (fixture, bytes) = (&fixture, &bytes);
+            scope.spawn(move || {
+                let mut connection = fixture.connect_with_small_window(transport, 64 * 1024);
+                connection.send(get("/big.bin", ""));
+                // Six seconds: six times what a client may take that takes nothing.
+                read_slowly(&mut connection, bytes, 4 << 20);
+            });
+        }
+    });
+    assert_eq!(fixture.server.metric("linerate_connections_closed_total", "write_timeout"), 0.0);
+}

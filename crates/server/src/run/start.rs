@@ -10,7 +10,7 @@ use linerate_config::{ListenerKind, Settings, Source};
 use linerate_content::Resolver;
 use linerate_os::{processor, socket};
 use linerate_tls::{Acceptor, DevelopmentCertificate, TlsError, development_certificate, state_directory};
-use std::{sync::Arc, time::SystemTime};
+use std::{net::SocketAddr, sync::Arc, time::SystemTime};
 
 /// The development certificate, if no site brings one of its own; made if need be.
 pub(super) fn development(settings: &Settings) -> Result<Option<DevelopmentCertificate>, TlsError> {
@@ -69,7 +69,8 @@ impl Server {
         let snapshot = Snapshot::new(0, &settings, sites, acceptor, https_port);
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
         let workers = start_workers(&cpus, ears, &snapshots, log.as_ref(), &settings)?;
-        announce(&settings, &listening, &cpus, development.as_ref());
+        let admin = admin_socket.as_ref().and_then(|socket| socket.local_addr().ok());
+        announce(&settings, &listening, admin, &cpus, development.as_ref());
         let admin_state = Arc::new(new_admin_state(&workers));
         Ok(Self {
             source,
@@ -161,6 +162,7 @@ fn warn_about(settings: &Settings, sites: &Sites, binder: &Binder, open_files: u
 fn announce(
     settings: &Settings,
     listening: &[Listening],
+    admin: Option<SocketAddr>,
     cpus: &[Option<usize>],
     development: Option<&DevelopmentCertificate>,
 ) {
@@ -185,7 +187,7 @@ fn announce(
         };
         report::note(&line);
     }
-    if let Some(admin) = settings.admin {
+    if let Some(admin) = admin {
         report::note(&format!("http://{admin}/  admin: /healthz, /metrics"));
     }
     let Some(made) = development else { return };

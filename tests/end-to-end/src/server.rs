@@ -5,7 +5,7 @@ use rustix::process::{Pid, kill_process};
 use std::{
     ffi::{OsStr, OsString},
     fs::{self, File},
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     os::unix::net::UnixDatagram,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
@@ -22,7 +22,6 @@ pub use rustix::process::Signal;
 pub struct ServerSetup {
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
-    admin: Option<SocketAddr>,
     folder: TempDir,
     is_tls: bool,
 }
@@ -35,7 +34,6 @@ impl ServerSetup {
         Self {
             arguments: Vec::new(),
             environment: Vec::new(),
-            admin: None,
             folder: tempfile::tempdir().expect("a temporary folder"),
             is_tls: true,
         }
@@ -96,12 +94,8 @@ impl ServerSetup {
 
     /// Opens the admin listener on a free port; see [`Server::metric`].
     #[must_use]
-    pub fn admin(mut self) -> Self {
-        // The port is free again when the listener is dropped here; nobody else is given it so soon.
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("a bound socket has an address");
-        self.admin = Some(address);
-        self.flag("--admin").flag(address.to_string())
+    pub fn admin(self) -> Self {
+        self.flags(["--admin", "127.0.0.1:0"])
     }
 
     /// Starts it and waits until it serves.
@@ -147,7 +141,6 @@ impl ServerSetup {
             said: Mutex::default(),
             stderr,
             stdout,
-            admin: self.admin,
             is_tls: self.is_tls,
             ended: None,
             folder: self.folder,
@@ -172,7 +165,6 @@ pub struct Server {
     said: Mutex<String>,
     stderr: PathBuf,
     stdout: PathBuf,
-    admin: Option<SocketAddr>,
     is_tls: bool,
     ended: Option<ExitStatus>,
     folder: TempDir,
@@ -278,7 +270,7 @@ impl Server {
     #[track_caller]
     #[must_use]
     pub fn metrics(&self) -> String {
-        let admin = self.admin.expect("ServerSetup::admin was called");
+        let admin = self.admin();
         let page = crate::curl(["--fail", "--max-time", "10", &format!("http://{admin}/metrics")]).run();
         String::from_utf8(page.success()).expect("metrics are text")
     }
@@ -300,7 +292,11 @@ impl Server {
     #[track_caller]
     #[must_use]
     pub fn admin(&self) -> SocketAddr {
-        self.admin.expect("ServerSetup::admin was called")
+        let stderr = self.stderr();
+        let line =
+            stderr.lines().find_map(|line| line.strip_prefix("linerate: http://")?.split_once("/  admin: "));
+        let (address, _) = line.expect("ServerSetup::admin was called, and the server says where that is");
+        address.parse().expect("an address and a port")
     }
 
     /// Whether it told its service manager `notice` since it was last found. Waits a moment for a notice.

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Runs shellcheck over the shell scripts; exits 77 where it is not installed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+bash -n .ci/run
+for script in scripts/*.sh; do bash -n "$script"; done
+if ! command -v shellcheck >/dev/null; then
+    echo "SKIPPED: shell scripts: shellcheck is not installed (only their syntax was checked)"
+    exit 77
+fi
+shellcheck .ci/run scripts/*.sh

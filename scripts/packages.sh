@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Sees to it that the system's programs for a purpose are there:
+#
+#   scripts/packages.sh make     make itself
+#   scripts/packages.sh build    what the compiler needs; exits 3 where that cannot be had
+#   scripts/packages.sh test     the peers of the tests; where one cannot be had, its tests are skipped by name
+#
+# What is missing is installed with apt-get where that is permitted: as root, or by a sudo that asks for no password.
+# SETUP=no forbids it. Otherwise the command to run is printed.
+set -euo pipefail
+
+# One line a program: how it may be called (any of these), its Debian package, what it is for.
+programs_for() {
+    case $1 in
+    make) echo 'make|make|the commands of the project' ;;
+    build) echo 'cc|gcc libc6-dev|the compiler and linker for aws-lc' ;;
+    test)
+        echo 'curl|curl|HTTP tests with a real client'
+        echo 'openssl|openssl|TLS tests with a second implementation'
+        echo 'nginx|nginx|comparison with another server'
+        echo 'ip|iproute2|network namespaces for tests'
+        echo 'python3|python3|tests with a client written in Python'
+        echo 'shellcheck|shellcheck|the check of these scripts'
+        echo "chromium chromium-browser google-chrome|$(browser_package)|the browser test" ;;
+    *)
+        echo "usage: $0 make|build|test" >&2
+        exit 2 ;;
+    esac
+}
+
+# Ubuntu's package of Chromium is only a pointer to a snap, which a container or CI cannot run.
+browser_package() {
+    if grep -qs '^ID=ubuntu' /etc/os-release; then echo; else echo chromium; fi
+}
+
+is_installed() {
+    local name
+    for name in $1; do
+        # Debian keeps servers in sbin, which is not on everybody's path.
+        if PATH="$PATH:/usr/sbin:/sbin" command -v "$name" >/dev/null; then return; fi
+    done
+    return 1
+}
+
+# The word before a command that makes it run as root; fails where that is not permitted.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        echo env
+    elif command -v sudo >/dev/null && sudo --non-interactive true 2>/dev/null; then
+        echo sudo
+    else
+        return 1
+    fi
+}
+
+# Installs packages without letting them start a service: nginx would take port 80 of this machine, now and after
+# every boot.
+install_packages() {
+    local root=$1 policy=/usr/sbin/policy-rc.d made_policy=no package
+    shift
+    if [ ! -e "$policy" ]; then
+        made_policy=yes
+        printf '#!/bin/sh\nexit 101\n' | "$root" tee "$policy" >/dev/null
+        "$root" chmod 755 "$policy"
+    fi
+    "$root" apt-get update -qq >&2 || true
+    # All at once, or else one by one: a package that cannot be had must not keep the others away.
+    if ! apt_install "$root" "$@"; then
+        for package in "$@"; do apt_install "$root" "$package" || true; done
+    fi
+    if [ "$made_policy" = yes ]; then "$root" rm -f "$policy"; fi
+    if [ -d /run/systemd/system ] && [[ " $* " == *' nginx '* ]]; then
+        "$root" systemctl disable --quiet nginx.service || true
+    fi
+}
+
+apt_install() {
+    local root=$1
+    shift
+    "$root" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install --yes --quiet --no-install-recommends "$@" </dev/null >&2
+}
+
+purpose=${1:-}
+missing=() packages=()
+# Through a file, not a pipe: an unknown purpose then ends the script.
+wanted=$(programs_for "$purpose")
+while IFS='|' read -r names package why; do
+    if ! is_installed "$names"; then
+        missing+=("${names%% *}|${package}|${why}")
+        # shellcheck disable=SC2206 # a line may name several packages
+        packages+=($package)
+    fi
+done <<<"$wanted"
+if [ ${#missing[@]} = 0 ]; then exit 0; fi
+
+if [ ${#packages[@]} -gt 0 ] && [ "${SETUP:-}" != no ] && command -v apt-get >/dev/null && root=$(as_root); then
+    echo "installing: ${packages[*]} (SETUP=no forbids it)" >&2
+    install_packages "$root" "${packages[@]}"
+    still_missing=()
+    for entry in "${missing[@]}"; do
+        is_installed "${entry%%|*}" || still_missing+=("$entry")
+    done
+    missing=(${still_missing[@]+"${still_missing[@]}"})
+fi
+if [ ${#missing[@]} = 0 ]; then exit 0; fi
+
+{
+    echo "missing on this machine:"
+    for entry in "${missing[@]}"; do
+        IFS='|' read -r name package why <<<"$entry"
+        echo "  $name: $why${package:+ (package $package)}"
+    done
+    if [ ${#packages[@]} -gt 0 ]; then
+        echo "to install: sudo apt-get install --no-install-recommends ${packages[*]}"
+    fi
+} >&2
+if [ "$purpose" != test ]; then exit 3; fi

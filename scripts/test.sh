@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# `make test`: everything that must hold before a change lands. Every step runs even where one before it failed; the
+# summary at the end says what ran, what was skipped and why. Exits 1 if anything failed, 3 if it could not begin.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+scripts/packages.sh build
+scripts/rust.sh fmt clippy
+export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin:/usr/sbin:/sbin"
+scripts/packages.sh test
+
+logs=${CARGO_TARGET_DIR:-target}/test-logs
+rm -rf "$logs"
+mkdir -p "$logs"
+summary=() skipped=() failed=0
+
+# In CI a dependency that Cargo.lock does not know is a mistake; at a desk it is work in progress.
+locked=()
+if [ "${CI:-}" = true ]; then locked=(--locked); fi
+
+# step NAME COMMAND...: runs it, shows and keeps its output. A command that exits 77 skipped itself and said why in a
+# line `SKIPPED: name: reason`; any step may print such lines for parts of itself.
+step() {
+    local name=$1 log status=0 result=passed line
+    shift
+    log="$logs/${name// /-}.log"
+    printf '\n== %s\n' "$name"
+    SECONDS=0
+    "$@" 2>&1 </dev/null | tee "$log" || status=${PIPESTATUS[0]}
+    case $status in
+    0) ;;
+    77) result=skipped ;;
+    *) result=FAILED failed=1 ;;
+    esac
+    summary+=("$(printf '%-8s %5s s  %s%s' "$result" "$SECONDS" "$name" "$(counted "$log")")")
+    # Cargo captures nothing here (--nocapture), and tests run side by side: the mark may stand behind other words.
+    while IFS= read -r line; do
+        skipped+=("$line")
+    done < <(grep --only-matching --text --extended-regexp 'SKIPPED:? .*' "$log" | sed -E 's/^SKIPPED:? //' | sort --unique)
+}
+
+# How many tests the log of cargo test reports.
+counted() {
+    awk '/^test result:/ { programs++; passed += $4; failed += $6; ignored += $8 }
+         END { if (programs) printf ": %d passed, %d failed, %d ignored", passed, failed, ignored }' "$1"
+}
+
+cargo_test() {
+    cargo test "${locked[@]}" --workspace --no-fail-fast "$@"
+}
+
+step "format" scripts/check-format.sh
+step "shell scripts" scripts/check-shell.sh
+step "clippy" cargo clippy "${locked[@]}" --workspace --all-targets -- -D warnings
+step "dependencies are documented" scripts/check-dependencies.sh
+step "licences, bans, sources" scripts/check-deny.sh bans licenses sources
+step "advisories" scripts/check-deny.sh advisories
+step "systemd units" scripts/check-units.sh
+step "unit tests" cargo_test --lib --bins -- --nocapture
+step "documentation tests" cargo_test --doc
+step "integration and interop tests" cargo_test --exclude linerate-fuzz-targets --test '*' -- --nocapture
+step "fuzz smoke" cargo_test --test fuzz_smoke -- --nocapture
+
+printf '\n== summary (logs in %s)\n' "$logs"
+printf '%s\n' "${summary[@]}"
+if [ ${#skipped[@]} -gt 0 ]; then
+    printf '\nskipped on this machine:\n'
+    printf '  %s\n' "${skipped[@]}"
+fi
+if [ "$failed" = 1 ]; then
+    printf '\nFAILED\n'
+    exit 1
+fi
+printf '\nall that ran passed\n'

@@ -1,0 +1,51 @@
+//! What the fuzzers call: one function for each thing that the network or the operator can reach, which takes any bytes
+//! and panics if a promise is broken.
+//!
+//! The same functions run under libFuzzer (`make fuzz`, `fuzz/libfuzzer`) and, on damaged seeds, in every `make test`
+//! (`tests/fuzz_smoke.rs`). What the bytes of a target mean is said at the target.
+
+mod body;
+mod client_hello;
+mod configuration;
+mod path;
+mod range;
+mod record_open;
+mod request;
+mod sealed;
+
+pub use body::body;
+pub use client_hello::client_hello;
+pub use configuration::configuration;
+pub use path::path;
+pub use range::range;
+pub use record_open::record_open;
+pub use request::request;
+
+/// How far the bytes came. A fuzzer does not care; the smoke run makes sure with it that both happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// They were sound, or sound as far as they went.
+    Taken,
+    /// They were refused.
+    Refused,
+}
+
+/// A target by its name, which is also that of its folder of seeds.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// As on the command line of `make fuzz TARGET=...`.
+    pub name: &'static str,
+    /// Panics if a promise is broken.
+    pub run: fn(&[u8]) -> Verdict,
+}
+
+/// Every target.
+pub const TARGETS: [Target; 7] = [
+    Target { name: "body", run: body },
+    Target { name: "client_hello", run: client_hello },
+    Target { name: "configuration", run: configuration },
+    Target { name: "path", run: path },
+    Target { name: "range", run: range },
+    Target { name: "record_open", run: record_open },
+    Target { name: "request", run: request },
+];

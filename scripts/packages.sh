@@ -3,7 +3,8 @@
 #
 #   scripts/packages.sh make     make itself
 #   scripts/packages.sh build    what the compiler needs; exits 3 where that cannot be had
-#   scripts/packages.sh test     the peers of the tests; where one cannot be had, its tests are skipped by name
+#   scripts/packages.sh test     what tests use; where one cannot be had, its tests are skipped by name
+#   scripts/packages.sh peers    what `cargo xtask peers` compares with and measures by
 #
 # What is missing is installed with apt-get where that is permitted: as root, or by a sudo that asks for no password.
 # SETUP=no forbids it. Otherwise the command to run is printed.
@@ -17,13 +18,17 @@ programs_for() {
     test)
         echo 'curl|curl|HTTP tests with a real client'
         echo 'openssl|openssl|TLS tests with a second implementation'
-        echo 'nginx|nginx|comparison with another server'
-        echo 'ip|iproute2|network namespaces for tests'
-        echo 'python3|python3|tests with a client written in Python'
-        echo 'shellcheck|shellcheck|the check of these scripts'
-        echo "chromium chromium-browser google-chrome|$(browser_package)|the browser test" ;;
+        echo "chromium chromium-browser google-chrome|$(browser_package)|the browser test"
+        echo 'systemd-analyze|systemd|checks of the units, socket activation'
+        echo 'man|man-db|the test of the manual page'
+        echo 'shellcheck|shellcheck|the check of these scripts' ;;
+    peers)
+        echo 'nginx|nginx|the server to compare with'
+        echo 'wrk|wrk|the client that measures requests'
+        echo 'ip|iproute2|the network namespace'
+        echo 'debootstrap|debootstrap|nginx on a newer OpenSSL' ;;
     *)
-        echo "usage: $0 make|build|test" >&2
+        echo "usage: $0 make|build|test|peers" >&2
         exit 2 ;;
     esac
 }
@@ -78,7 +83,7 @@ apt_install() {
     local root=$1
     shift
     "$root" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install --yes --quiet --no-install-recommends "$@" </dev/null >&2
+        apt-get install --yes --quiet --no-install-recommends --no-remove "$@" </dev/null >&2
 }
 
 purpose=${1:-}

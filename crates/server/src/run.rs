@@ -103,6 +103,8 @@ struct Server {
     snapshots: Arc<ArcSwap<Snapshot>>,
     /// Made because no site brings a certificate.
     development: Option<DevelopmentCertificate>,
+    /// Tells when certificates are to be read anew.
+    changes: reload::CertificateWatch,
     binder: Binder,
     listening: Vec<Listening>,
     workers: Vec<Handle>,
@@ -149,17 +151,17 @@ impl Server {
         }
         let mut signals = signals::Signals::new()
             .map_err(|error| ServeError::System { doing: "listening for signals", error })?;
-        let mut changes = self.watch_certificates();
         notify(&[NotifyState::Ready]);
         loop {
             let event = tokio::select! {
                 event = signals.next() => event,
-                () = changes.changed() => signals::Event::CertificatesChanged,
+                () = self.changes.changed() => signals::Event::CertificatesChanged,
             };
             match event {
                 signals::Event::Reload => {
-                    self.reload_all();
-                    changes = self.watch_certificates();
+                    if let Some(watch) = self.reload_all() {
+                        self.changes = watch;
+                    }
                 }
                 signals::Event::CertificatesChanged => self.reload_certificates(),
                 signals::Event::ReopenLogs => self.reopen_logs(),

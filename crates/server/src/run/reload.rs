@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{report, sites::Sites, snapshot::Snapshot, tls_setup, worker::Command};
 use linerate_config::{ListenerKind, Settings};
-use linerate_tls::{Acceptor, AcceptorBuilder, FileWatch, TlsError, WatchMethod};
+use linerate_tls::{Acceptor, AcceptorBuilder, DevelopmentCertificate, FileWatch, TlsError, WatchMethod};
 use sd_notify::NotifyState;
 use std::{
     path::Path,
@@ -23,6 +23,33 @@ pub(super) struct CertificateWatch {
 }
 
 impl CertificateWatch {
+    /// Starts to watch the certificates' files; messages come when one may have changed. To be started before they are
+    /// read: what changes in between would go unnoticed otherwise.
+    pub(super) fn start(settings: &Settings, development: Option<&DevelopmentCertificate>) -> Self {
+        let (sender, changes) = channel(1);
+        if !tls_setup::is_wanted(settings) {
+            return Self { changes, _sender: sender, _watch: None };
+        }
+        let builder = tls_setup::builder(settings, development.map(|made| made.files.clone()));
+        let files: Vec<_> = builder.files().map(Path::to_owned).collect();
+        let watch = FileWatch::start(files, {
+            let sender = sender.clone();
+            // A message that waits already says the same.
+            move || {
+                let _ = sender.try_send(());
+            }
+        });
+        match &watch {
+            Ok(watch) => {
+                if let WatchMethod::Polling { reason } = watch.method() {
+                    report::note(&format!("certificates are looked at every few seconds: {reason}"));
+                }
+            }
+            Err(error) => report::warn(&format!("certificates are not watched ({error}); HUP reloads them")),
+        }
+        Self { changes, _sender: sender, _watch: watch.ok() }
+    }
+
     pub(super) async fn changed(&mut self) {
         // Never closed: this holds a sender itself.
         let _ = self.changes.recv().await;
@@ -30,16 +57,17 @@ impl CertificateWatch {
 }
 
 impl Server {
-    /// HUP: configuration and certificates anew.
-    pub(super) fn reload_all(&mut self) {
+    /// HUP: configuration and certificates anew. Returns the watch over the new certificates if that succeeded.
+    pub(super) fn reload_all(&mut self) -> Option<CertificateWatch> {
         let clock = NotifyState::monotonic_usec_now().ok();
         let mut reloading = vec![NotifyState::Reloading];
         reloading.extend(clock);
         notify(&reloading);
-        match self.try_reload() {
-            Ok(()) => {
+        let watch = match self.try_reload() {
+            Ok(watch) => {
                 report::note("reloaded");
                 self.count_reload(true);
+                Some(watch)
             }
             Err(reasons) => {
                 for reason in reasons {
@@ -47,22 +75,25 @@ impl Server {
                 }
                 report::warn("not reloaded: the old configuration keeps serving");
                 self.count_reload(false);
+                None
             }
-        }
+        };
         notify(&[NotifyState::Ready]);
+        watch
     }
 
     fn count_reload(&self, succeeded: bool) {
         self.admin_state.reloads[usize::from(!succeeded)].fetch_add(1, Ordering::Relaxed);
     }
 
-    fn try_reload(&mut self) -> Result<(), Vec<String>> {
+    fn try_reload(&mut self) -> Result<CertificateWatch, Vec<String>> {
         let settings = self.source.load().map_err(|error| vec![error.to_string()])?;
         settings.verify_files().map_err(|error| vec![error.to_string()])?;
         let wants_tls = tls_setup::is_wanted(&settings);
         let sites = Sites::open(&settings, wants_tls)
             .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         let development = development(&settings).map_err(|error| vec![error.to_string()])?;
+        let watch = CertificateWatch::start(&settings, development.as_ref());
         let builder = wants_tls
             .then(|| tls_setup::builder(&settings, development.as_ref().map(|made| made.files.clone())));
         let acceptor = builder.map(|builder| self.renewed_acceptor(&settings, &builder)).transpose()?;
@@ -73,7 +104,7 @@ impl Server {
         self.development = development;
         self.publish(sites, acceptor, &added);
         self.apply_listeners(added);
-        Ok(())
+        Ok(watch)
     }
 
     /// A new acceptor; certificates that do not load are kept from the old one, and reported. Where there is no old
@@ -207,31 +238,6 @@ impl Server {
                 report::warn(&format!("{what}: the change takes effect at the next restart"));
             }
         }
-    }
-
-    /// Starts to watch the certificates' files; messages come when one may have changed.
-    pub(super) fn watch_certificates(&self) -> CertificateWatch {
-        let (sender, changes) = channel(1);
-        if !tls_setup::is_wanted(&self.settings) {
-            return CertificateWatch { changes, _sender: sender, _watch: None };
-        }
-        let files: Vec<_> = self.tls_builder().files().map(Path::to_owned).collect();
-        let watch = FileWatch::start(files, {
-            let sender = sender.clone();
-            // A message that waits already says the same.
-            move || {
-                let _ = sender.try_send(());
-            }
-        });
-        match &watch {
-            Ok(watch) => {
-                if let WatchMethod::Polling { reason } = watch.method() {
-                    report::note(&format!("certificates are looked at every few seconds: {reason}"));
-                }
-            }
-            Err(error) => report::warn(&format!("certificates are not watched ({error}); HUP reloads them")),
-        }
-        CertificateWatch { changes, _sender: sender, _watch: watch.ok() }
     }
 
     fn tls_builder(&self) -> AcceptorBuilder {

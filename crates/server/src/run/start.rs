@@ -1,6 +1,9 @@
 //! Starting: everything is opened and checked before the first connection is taken.
 
-use super::{Listening, ServeError, Server, listen_faults, new_admin_state, placement, start_workers};
+use super::{
+    Listening, ServeError, Server, listen_faults, new_admin_state, placement, reload::CertificateWatch,
+    start_workers,
+};
 use crate::{
     access_log::AccessLog, listeners::Binder, report, sites::Sites, snapshot::Snapshot, tls_setup,
     worker::Ear,
@@ -48,6 +51,7 @@ impl Server {
         let sites = Sites::open(&settings, wants_tls).map_err(ServeError::Sites)?;
         let development =
             development(&settings).map_err(|error| ServeError::Certificates(vec![error.to_string()]))?;
+        let changes = CertificateWatch::start(&settings, development.as_ref());
         let acceptor = wants_tls.then(|| first_acceptor(&settings, development.as_ref())).transpose()?;
         let mut binder = Binder::new(cpus.len());
         let (listening, ears) = bind_all(&settings, &mut binder, cpus.len())?;
@@ -77,6 +81,7 @@ impl Server {
             settings,
             snapshots,
             development,
+            changes,
             binder,
             listening,
             workers,

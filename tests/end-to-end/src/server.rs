@@ -226,6 +226,8 @@ impl Server {
 
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
+        // A server whose notices nobody takes would wait, in the end.
+        while self.take_notice() {}
         kill_process(Pid::from_child(&self.child), signal).expect("the server runs");
     }
 
@@ -301,14 +303,20 @@ impl Server {
 
     /// Whether it told its service manager `notice` since it was last found. Waits a moment for a notice.
     fn was_told(&self, notice: &str) -> bool {
+        self.take_notice();
         let mut said = self.said.lock().expect("no test panics while it holds this");
-        let mut buffer = [0; 4096];
-        if let Ok(bytes) = self.notices.recv(&mut buffer) {
-            said.push_str(&String::from_utf8_lossy(&buffer[..bytes]));
-            said.push('\n');
-        }
         let Some(at) = said.find(notice) else { return false };
         said.drain(..at + notice.len());
+        true
+    }
+
+    /// Takes the next notice, if one comes within a moment.
+    fn take_notice(&self) -> bool {
+        let mut buffer = [0; 4096];
+        let Ok(bytes) = self.notices.recv(&mut buffer) else { return false };
+        let mut said = self.said.lock().expect("no test panics while it holds this");
+        said.push_str(&String::from_utf8_lossy(&buffer[..bytes]));
+        said.push('\n');
         true
     }
 

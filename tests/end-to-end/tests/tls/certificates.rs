@@ -1,8 +1,10 @@
 //! Certificates that are replaced while the server runs.
 
 use crate::fixture::Fixture;
-use linerate_end_to_end::{Algorithm, CertificatePair, ClientSetup, Server, ServerSetup, Site, wait_until};
-use std::{fs, os::unix::fs::symlink, path::Path};
+use linerate_end_to_end::{
+    Algorithm, CertificatePair, ClientSetup, Server, ServerSetup, Signal, Site, wait_until,
+};
+use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 
 /// Whether a new connection is shown this certificate.
 fn is_served(server: &Server, pair: &CertificatePair) -> bool {
@@ -114,4 +116,16 @@ fn hup_reloads_at_once() {
     assert!(is_served(&server, &new));
     assert!(!is_served(&server, &fixture.pair));
     assert!(open.get("3000001.bin").body == fixture.site.bytes("3000001.bin"));
+}
+
+#[test]
+fn a_change_in_the_middle_of_a_reload_is_not_missed() {
+    let fixture = Fixture::new();
+    let server = fixture.setup().start();
+    for delay_us in (0..3_000).step_by(250) {
+        server.signal(Signal::HUP);
+        std::thread::sleep(Duration::from_micros(delay_us));
+        let new = CertificatePair::for_localhost(fixture.keys.path());
+        wait_until(&format!("the certificate made {delay_us} us after HUP"), || is_served(&server, &new));
+    }
 }

@@ -353,7 +353,7 @@ pub const KEYS: &[Key] = &[
         Section::UserEngine,
         "map_threshold",
         "size, 0B to 64TiB",
-        r#""1MiB""#,
+        r#""64KiB""#,
         r#""64MiB""#,
         "Files of this size and more are sealed from mappings, smaller ones are read.",
     ),

@@ -171,7 +171,7 @@ impl Default for UserEngine {
     fn default() -> Self {
         UserEngine {
             batch_bytes: 256 << 10,
-            map_threshold_bytes: 1 << 20,
+            map_threshold_bytes: 64 << 10,
             quantum_bytes: 1 << 20,
             not_sent_low_water_bytes: 16 << 10,
         }

@@ -104,8 +104,15 @@ impl Batch {
         self.filled_bytes = self.control.len();
 
         let sealer = channel.sealer()?;
-        let planned_bytes = self.plan(sealer, pieces.remaining_bytes(), sizing);
         let mapping = source.as_ref().and_then(|source| source.mapping);
+        // From a mapping full records are sealed where they lie. A head would push the file's bytes out of step with
+        // the records, so that each first one had to be put together by a copy: it gets a record of its own, which
+        // also lets the client read it before the rest has come.
+        let first_record_bytes = match (mapping, pieces.upcoming(u64::MAX).next()) {
+            (Some(_), Some(Piece::Bytes(bytes))) if pieces.remaining_bytes() > MAX_PLAINTEXT_BYTES as u64 => bytes.len(),
+            _ => MAX_PLAINTEXT_BYTES,
+        };
+        let planned_bytes = self.plan(sealer, pieces.remaining_bytes(), sizing, first_record_bytes);
         let ready = match (mapping, source) {
             (Some(mapping), Some(source)) => {
                 self.take_from_mapping(sealer, pieces, planned_bytes, source, mapping)?
@@ -122,15 +129,17 @@ impl Batch {
     }
 
     /// Lays out the records of this batch. Returns the plaintext bytes they will carry.
-    fn plan(&mut self, sealer: &Sealer, available_bytes: u64, sizing: Sizing) -> u64 {
+    fn plan(&mut self, sealer: &Sealer, available_bytes: u64, sizing: Sizing, first_record_bytes: usize) -> u64 {
         self.records.clear();
         let layout = sealer.layout();
         let record_bytes = sizing.record_bytes.clamp(1, MAX_PLAINTEXT_BYTES);
         let mut left = available_bytes.min(sizing.batch_bytes.max(1) as u64);
         let mut place = self.filled_bytes;
         let mut planned_bytes = 0;
+        let mut limit_bytes = record_bytes.min(first_record_bytes.max(1));
         while left > 0 && (self.records.len() as u64) < sealer.remaining_records() {
-            let plaintext_bytes = record_bytes.min(usize::try_from(left).unwrap_or(record_bytes));
+            let plaintext_bytes = limit_bytes.min(usize::try_from(left).unwrap_or(limit_bytes));
+            limit_bytes = record_bytes;
             let end = place + layout.record_bytes(plaintext_bytes);
             if end > self.bytes.len() {
                 break;

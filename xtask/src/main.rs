@@ -1,5 +1,7 @@
 //! `cargo xtask TASK`: the project's own tasks, which need no other tool than cargo.
 
+#[cfg(test)]
+mod invariants;
 mod peers;
 
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! Opens a path beneath a root and nowhere else: by the kernel's own rule where it has one, step by step elsewhere.
+//! Opens a path beneath a root and nowhere else (INV-PATH-1): by the kernel's own rule where it has one, step by step
+//! elsewhere.
 
 #[cfg(target_os = "linux")]
 mod kernel;

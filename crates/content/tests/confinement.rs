@@ -1,4 +1,4 @@
-//! Nothing outside the root is reached, by either way of resolving paths, and both ways agree.
+//! Nothing outside the root is reached, by either way of resolving paths, and both ways agree (INV-PATH-1).
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! FIFOs, sockets, devices, unreadable files and roots that aren't: refused, quickly, and with a reason.
+//! FIFOs, sockets, devices, unreadable files and roots that aren't: refused, quickly, and with a reason
+//! (INV-PATH-2).
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Where a request's body ends, and a state machine that skips it, so that no byte of it is taken for a
-//! request.
+//! request (INV-BODY-1).
 
 use crate::error::RequestError;
 

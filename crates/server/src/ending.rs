@@ -1,4 +1,5 @@
-//! How a connection ends: one enum, so that every end is counted, and logged where an operator can do something.
+//! How a connection ends, that one alone (INV-PEER-1): one enum, so that every end is counted, and logged where an
+//! operator can do something.
 
 use crate::{
     metrics::Closed,

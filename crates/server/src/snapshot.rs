@@ -78,9 +78,10 @@ impl Snapshot {
         }
     }
 
-    /// Whether a request for `host` may be answered on this connection (RFC 9110 15.5.20). Without TLS always. With
-    /// TLS: the name that the client asked for in its ClientHello, or one that the certificate it was shown covers;
-    /// an address where it asked for none, because SNI knows no addresses.
+    /// Whether a request for `host` may be answered on this connection (INV-HOST-1; RFC 9110 15.5.20).
+    ///
+    /// Without TLS always. With TLS: the name that the client asked for in its ClientHello, or one that the certificate
+    /// it was shown covers; an address where it asked for none, because SNI knows no addresses.
     pub(crate) fn may_answer_for(tls: Option<&TlsFacts>, host: &str) -> bool {
         let Some(tls) = tls else { return true };
         let asked_for = tls.server_name.as_deref();

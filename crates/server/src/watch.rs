@@ -1,4 +1,4 @@
-//! Deadlines of connections, without a timer each.
+//! Deadlines of connections, without a timer each (INV-PEER-2).
 //!
 //! A connection notes in its [`Watch`] what it waits for and until when; a sweep of the worker ends the waits that
 //! took too long. On the hot path a deadline costs two stores. Precision is that of the sweep: [`SWEEP_INTERVAL`].

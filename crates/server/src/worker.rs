@@ -63,7 +63,7 @@ pub(crate) struct Totals {
     pub(crate) handshakes: AtomicUsize,
 }
 
-/// A place in a total, given back when dropped.
+/// A place in a total, given back when dropped: no more connections and handshakes than configured (INV-BOUND-1).
 #[derive(Debug)]
 pub(crate) struct Place(Arc<Totals>, fn(&Totals) -> &AtomicUsize);
 

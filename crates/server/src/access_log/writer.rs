@@ -1,4 +1,4 @@
-//! From the workers' buffers to the file.
+//! From the workers' buffers to the file. A worker never waits for it (INV-LOG-1).
 
 use crate::metrics::Metrics;
 use linerate_config::LogTarget;

@@ -1,4 +1,5 @@
-//! A request's body, which nobody here wants: it is skipped, so that none of it is ever taken for a request.
+//! A request's body, which nobody here wants: it is skipped, so that none of it is ever taken for a request
+//! (INV-BODY-1).
 
 use crate::{ending::Ending, link::Link, watch::Stage};
 use linerate_http::{BodyDrain, Request};

@@ -1,4 +1,5 @@
-//! Illegal records after the handshake: each is answered with its alert and a FIN, and other connections go on.
+//! Illegal records after the handshake: each is answered with its alert and a FIN, and other connections go on
+//! (INV-PEER-1).
 
 use crate::fixture::{Fixture, LARGE, LARGE_BYTES};
 use linerate_end_to_end::{

@@ -1,4 +1,4 @@
-//! Requests with a body: nobody wants it, and no byte of it is ever taken for a request.
+//! Requests with a body: nobody wants it, and no byte of it is ever taken for a request (INV-BODY-1).
 
 use crate::support::{Connection, End, Fixture, Transport, add_at_rest, get};
 use linerate_end_to_end::Site;

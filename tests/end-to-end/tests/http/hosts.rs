@@ -1,4 +1,5 @@
-//! Which host a request is for (RFC 9112 section 3.2, RFC 9110 section 7.4), methods, and the forms of a target.
+//! Which host a request is for (RFC 9112 section 3.2, RFC 9110 section 7.4; INV-HOST-1), methods, and the forms of a
+//! target.
 
 use crate::support::{Connection, End, Fixture, Transport, add_at_rest};
 use linerate_end_to_end::Site;

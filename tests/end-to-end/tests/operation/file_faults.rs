@@ -1,4 +1,5 @@
-//! Files that change while they are sent: never padded, never of the wrong length, never mixed (INV-FILE).
+//! Files that change while they are sent: never padded, never of the wrong length, never mixed (INV-FILE-1,
+//! INV-FILE-2).
 
 use crate::support::{Connection, End, Fixture, Transport, add_at_rest};
 use linerate_end_to_end::{Site, wait_until};

@@ -1,4 +1,4 @@
-//! What there is not room for: refused at once, counted, and room again when others leave.
+//! What there is not room for: refused at once, counted, and room again when others leave (INV-BOUND-1).
 
 use crate::{
     process::{cpu_time, open_descriptors},

@@ -1,4 +1,4 @@
-//! What an idle connection costs.
+//! What an idle connection costs (INV-MEMORY-1).
 
 use crate::{
     process::anonymous_bytes,

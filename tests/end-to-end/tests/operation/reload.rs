@@ -1,4 +1,5 @@
-//! HUP: a new configuration takes effect without a request failing, or the old one stays.
+//! HUP: a new configuration takes effect without a request failing (INV-RELOAD-2), or the old one stays
+//! (INV-RELOAD-1).
 
 use crate::support::{Connection, Fixture, Transport, client_config, toml_for};
 use linerate_end_to_end::{Site, wait_until};

@@ -1,4 +1,5 @@
-//! Clients that take their time: those that hold a place for nothing are cut, those that merely are slow are served.
+//! Clients that take their time: those that hold a place for nothing are cut, those that merely are slow are served
+//! every byte in its order (INV-PEER-2, INV-ORDER-1).
 
 use crate::support::{Connection, End, Fixture, Transport, add_at_rest, get};
 use linerate_end_to_end::{Site, wait_until};

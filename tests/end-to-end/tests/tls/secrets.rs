@@ -1,4 +1,4 @@
-//! No secret of any connection is written anywhere.
+//! No secret of any connection is written anywhere (INV-SECRET-1).
 
 use crate::fixture::Fixture;
 use linerate_end_to_end::{ClientSetup, RawClient, SecretLog, Signal, wait_until};

@@ -41,6 +41,8 @@ pub(crate) struct Link<K> {
     /// Records, or parts of them, that are sealed and did not fit into the socket. They go first, always: their
     /// sequence numbers are spent (INV-NONCE-1).
     unsent: Vec<u8>,
+    /// Bytes at the front of `unsent` that have left; cheaper than moving the rest up each time.
+    unsent_done: usize,
     /// The beginning of a record whose end has not arrived.
     partial: Vec<u8>,
     /// Bytes of requests, not yet taken by [`Link::arrived`]'s reader.
@@ -51,8 +53,9 @@ pub(crate) struct Link<K> {
     batch_bytes: usize,
 }
 
-/// The first batch of a connection, in bytes of plaintext.
-const FIRST_BATCH_BYTES: usize = 128 * 1024;
+/// The first batch of a connection, in bytes of plaintext. What the socket does not take has to wait in our memory, so
+/// it starts small and doubles with each batch that is taken whole; a connection remembers what it has reached.
+const FIRST_BATCH_BYTES: usize = 32 * 1024;
 /// The smallest batch, in bytes of plaintext: one full record.
 const LEAST_BATCH_BYTES: usize = 16 * 1024;
 
@@ -70,6 +73,7 @@ impl<K: KeySource> Link<K> {
             workplace,
             protection,
             unsent: Vec::new(),
+            unsent_done: 0,
             partial: Vec::new(),
             arrived: Vec::new(),
             peer_closed: false,

@@ -94,11 +94,17 @@ impl<K: KeySource> Link<K> {
     /// Sends what is sealed and waits.
     pub(crate) async fn flush(&mut self) -> Result<(), Ending> {
         while !self.unsent.is_empty() {
-            match socket::send(&self.stream, &self.unsent, Follows::Nothing) {
-                Ok(sent) if sent == self.unsent.len() => self.unsent = Vec::new(),
+            let waiting = &self.unsent[self.unsent_done..];
+            match socket::send(&self.stream, waiting, Follows::Nothing) {
+                Ok(sent) if sent == waiting.len() => {
+                    self.unsent = Vec::new();
+                    self.unsent_done = 0;
+                }
                 Ok(sent) => {
-                    self.unsent.drain(..sent);
+                    self.unsent_done += sent;
                     self.begin(Stage::Sending);
+                    // It was not all: the socket is full, and says when it is not.
+                    self.wait_for_room().await?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait_for_room().await?,
                 Err(error) => return Err(Ending::Socket(error)),

@@ -15,9 +15,9 @@ use rustls::{
 };
 use std::{collections::HashMap, fmt, path::Path, sync::Arc, time::SystemTime};
 
-/// The only application protocol offered (RFC 7301). A client that offers others alone is refused with
+/// The application protocols spoken (RFC 7301), the preferred first. A client that offers only others is refused with
 /// `no_application_protocol`; one that offers none is served.
-pub(crate) const APPLICATION_PROTOCOL: &str = "http/1.1";
+pub(crate) const APPLICATION_PROTOCOLS: [&str; 2] = ["http/1.1", "http/1.0"];
 
 /// How to make an [`Acceptor`].
 #[derive(Clone, Debug)]
@@ -145,7 +145,7 @@ impl AcceptorBuilder {
             .map_err(|error| TlsError::PolicyUnusable(error.to_string()))?
             .with_no_client_auth()
             .with_cert_resolver(resolver);
-        config.alpn_protocols = vec![APPLICATION_PROTOCOL.as_bytes().to_vec()];
+        config.alpn_protocols = APPLICATION_PROTOCOLS.map(|protocol| protocol.as_bytes().to_vec()).into();
         config.ignore_client_order = true;
         config.enable_secret_extraction = true;
         config.max_early_data_size = 0;

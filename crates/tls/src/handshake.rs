@@ -5,7 +5,7 @@
 
 use crate::{
     Acceptor, CipherSuite, DirectionSecrets, Established, FailureKind, Group, HandshakeFailure, KeySchedule,
-    acceptor::APPLICATION_PROTOCOL,
+    acceptor::APPLICATION_PROTOCOLS,
     established::traffic_key,
     first_bytes::{FirstBytes, is_before_tls12, prefers_chacha20, recognise},
     site::{Resolved, take_resolved},
@@ -263,7 +263,9 @@ impl Handshake {
             .ok_or_else(|| internal("no cipher suite was agreed"))?;
         let group = connection.negotiated_key_exchange_group().and_then(|group| Group::of(group.name()));
         let resumed = connection.handshake_kind() == Some(HandshakeKind::Resumed);
-        let application_protocol = connection.alpn_protocol().map(|_| APPLICATION_PROTOCOL);
+        let application_protocol = connection.alpn_protocol().and_then(|agreed| {
+            APPLICATION_PROTOCOLS.into_iter().find(|protocol| protocol.as_bytes() == agreed)
+        });
         let (secrets, kernel_connection) = connection.dangerous_into_kernel_connection()?;
         let direction = |(sequence_number, secrets): (u64, rustls::ConnectionTrafficSecrets)| {
             traffic_key(version, &secrets)

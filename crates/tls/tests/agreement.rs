@@ -182,6 +182,8 @@ fn alpn_is_http_1_1_or_nothing() {
         (run(&acceptor, &mut client), client)
     };
     assert_eq!(offering(&[b"h2", b"http/1.1"]).0.unwrap().0.application_protocol, Some("http/1.1"));
+    assert_eq!(offering(&[b"http/1.0", b"http/1.1"]).0.unwrap().0.application_protocol, Some("http/1.1"));
+    assert_eq!(offering(&[b"http/1.0"]).0.unwrap().0.application_protocol, Some("http/1.0"));
     assert_eq!(offering(&[]).0.unwrap().0.application_protocol, None);
     let (refused, mut client) = offering(&[b"h2"]);
     assert_eq!(refused.unwrap_err().kind(), FailureKind::NoSharedApplicationProtocol);

@@ -103,7 +103,7 @@ fn head_http_1_0_and_names() {
         let url = scene.fixture.url(transport, "big.iso");
         let head = scene.run(&["--fail", "--head", &url]).text();
         assert!(head.contains("Content-Length: 5000003\r\n"), "{head}");
-        assert!(scene.run(&["--fail", "--http1.0", "--no-alpn", &url]).success() == scene.bytes);
+        assert!(scene.run(&["--fail", "--http1.0", &url]).success() == scene.bytes);
         let name = scene.fixture.url(transport, "space%20%C3%A4.txt");
         assert_eq!(scene.run(&["--fail", &name, &name]).success(), b"a namea name");
         let escape = scene.fixture.url(transport, "../../../../etc/passwd");

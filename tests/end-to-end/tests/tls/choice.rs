@@ -111,7 +111,7 @@ fn a_client_that_can_verify_none_is_told() {
 }
 
 #[test]
-fn the_protocol_is_http_1_1_or_nothing() {
+fn the_protocol_is_http_1_or_nothing() {
     let fixture = Fixture::new();
     let server = fixture.setup().start();
     for (offered, expected) in [
@@ -119,6 +119,8 @@ fn the_protocol_is_http_1_1_or_nothing() {
         (&["http/1.1"], Some(&b"http/1.1"[..])),
         (&["h2", "http/1.1"], Some(b"http/1.1")),
         (&["http/1.1", "h2"], Some(b"http/1.1")),
+        (&["http/1.0", "http/1.1"], Some(b"http/1.1")),
+        (&["http/1.0"], Some(b"http/1.0")),
     ] {
         let mut client = fixture.client().protocols(offered).connect(server.address());
         assert_eq!(client.connection().alpn_protocol(), expected, "{offered:?}");

@@ -129,7 +129,7 @@ fn read_limits(table: Table<'_>, limits: &mut Limits) {
     table.set("head", &mut limits.head_bytes, |value| value.size_bytes(KIB..=MIB));
     table.set("request_line", &mut limits.request_line_bytes, |value| value.size_bytes(256..=64 * KIB));
     table.set("header_count", &mut limits.header_count, |value| value.integer(1..=1000));
-    table.set("ranges_per_request", &mut limits.ranges_per_request, |value| value.integer(1..=1000));
+    table.set("ranges_per_request", &mut limits.ranges_per_request, |value| value.integer(1..=128));
     table.set("listing_entries", &mut limits.listing_entries, |value| value.integer(1..=1_000_000));
     table.set("open_files_cached", &mut limits.open_files_cached, |value| value.integer(0..=1_000_000));
     table.set("mapped", &mut limits.mapped_bytes, |value| value.size_bytes(0..=64 * TIB));

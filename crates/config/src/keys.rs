@@ -279,8 +279,8 @@ pub const KEYS: &[Key] = &[
     key(
         Section::Limits,
         "ranges_per_request",
-        "integer, 1 to 1000",
-        "32",
+        "integer, 1 to 128",
+        "16",
         "1",
         "Ranges that one request may ask for; more are answered with the whole file.",
     ),

@@ -119,7 +119,7 @@ impl Default for Limits {
             head_bytes: 32 << 10,
             request_line_bytes: 8 << 10,
             header_count: 100,
-            ranges_per_request: 32,
+            ranges_per_request: 16,
             listing_entries: 10_000,
             open_files_cached: 1024,
             mapped_bytes: 4 << 30,

@@ -61,7 +61,7 @@ impl Responder<'_> {
                 if request.method == Method::Get
                     && request.conditions.allow_range(&representation.validators) =>
             {
-                select_ranges(value, representation.length_bytes)
+                select_ranges(value, representation.length_bytes, self.ranges_limit)
             }
             _ => Selection::Whole,
         }

@@ -42,7 +42,7 @@ pub use header_block::HeaderBlock;
 pub use media_type::{MediaType, MediaTypes};
 pub use page::escape_html;
 pub use path::{DecodedPath, decode_path, encode_path};
-pub use range::{ByteRange, RANGES_LIMIT, Selection, select_ranges};
+pub use range::{ByteRange, DEFAULT_RANGES_LIMIT, RANGES_CAP, Selection, select_ranges};
 pub use request::{
     HEADER_COUNT_CAP, Method, Request, RequestLimits, Version, looks_like_http, parse_request,
 };

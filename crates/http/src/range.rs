@@ -2,9 +2,13 @@
 
 use crate::field_lines::{list_elements, trim_whitespace};
 
-/// The most ranges that one request is served; with more the whole is sent instead (RFC 9110 section 14.2
-/// lets a server ignore such a header). Media players and package tools ask for one or a few.
-pub const RANGES_LIMIT: usize = 16;
+/// The ranges that one request is served unless the operator says otherwise; with more the whole is sent
+/// instead (RFC 9110 section 14.2 lets a server ignore such a header). Media players and package tools ask
+/// for one or a few.
+pub const DEFAULT_RANGES_LIMIT: usize = 16;
+
+/// The most ranges that are ever served, whatever the limit: each is compared with all others.
+pub const RANGES_CAP: usize = 128;
 
 /// Bytes of a representation that follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,12 +98,12 @@ fn parse_number(digits: &[u8]) -> Option<u64> {
 
 /// What the value of a Range header selects of a representation of `length_bytes`.
 ///
-/// Ignored, so that the whole is served: other units than bytes, invalid syntax, more than [`RANGES_LIMIT`]
-/// ranges, and any range of an empty representation (some clients put Range on every request; 206 cannot
+/// Ignored, so that the whole is served: other units than bytes, invalid syntax, more ranges than
+/// `ranges_limit` (at most [`RANGES_CAP`]), and any range of an empty representation (some clients put Range on every request; 206 cannot
 /// express no bytes). Ranges that overlap or touch are joined, at the place of the first of them, so that a
 /// response never repeats a byte.
 #[must_use]
-pub fn select_ranges(value: &[u8], length_bytes: u64) -> Selection {
+pub fn select_ranges(value: &[u8], length_bytes: u64, ranges_limit: usize) -> Selection {
     let Some(set) = byte_range_set(value) else { return Selection::Whole };
     if length_bytes == 0 {
         return Selection::Whole;
@@ -111,16 +115,16 @@ pub fn select_ranges(value: &[u8], length_bytes: u64) -> Selection {
             Some(spec) => spec.resolve(length_bytes).map_or(Selection::Unsatisfiable, Selection::Single),
         };
     }
-    select_from_list(set, length_bytes).unwrap_or(Selection::Whole)
+    select_from_list(set, length_bytes, ranges_limit.min(RANGES_CAP)).unwrap_or(Selection::Whole)
 }
 
-fn select_from_list(set: &[u8], length_bytes: u64) -> Option<Selection> {
+fn select_from_list(set: &[u8], length_bytes: u64, ranges_limit: usize) -> Option<Selection> {
     let mut ranges = Vec::new();
     let mut count = 0;
     // RFC 9110 section 5.6.1.2: empty list elements do not count.
     for element in list_elements(set).filter(|element| !element.is_empty()) {
         count += 1;
-        if count > RANGES_LIMIT {
+        if count > ranges_limit {
             return None;
         }
         if let Some(range) = RangeSpec::parse(element)?.resolve(length_bytes) {
@@ -160,7 +164,7 @@ mod tests {
     }
 
     fn select(value: &str, length_bytes: u64) -> Selection {
-        select_ranges(value.as_bytes(), length_bytes)
+        select_ranges(value.as_bytes(), length_bytes, DEFAULT_RANGES_LIMIT)
     }
 
     #[test]
@@ -243,9 +247,15 @@ mod tests {
             let members: Vec<String> = (0..count).map(|index| format!("{0}-{0}", index * 2)).collect();
             format!("bytes={}", members.join(","))
         };
-        assert!(
-            matches!(select(&list(RANGES_LIMIT), 1000), Selection::Multiple(ranges) if ranges.len() == 16)
-        );
-        assert_eq!(select(&list(RANGES_LIMIT + 1), 1000), Selection::Whole);
+        for (ranges_limit, served) in
+            [(2, 2), (DEFAULT_RANGES_LIMIT, 16), (RANGES_CAP, 128), (RANGES_CAP + 1, 128)]
+        {
+            let select = |count| select_ranges(list(count).as_bytes(), 1000, ranges_limit);
+            assert!(matches!(select(served), Selection::Multiple(ranges) if ranges.len() == served));
+            assert_eq!(select(served + 1), Selection::Whole, "{ranges_limit}");
+        }
+        // A single one is no list, and joined ones count all the same.
+        assert_eq!(select_ranges(b"bytes=0-1", 1000, 1), Selection::Single(range(0, 2)));
+        assert_eq!(select_ranges(b"bytes=0-1,2-3", 1000, 1), Selection::Whole);
     }
 }

@@ -8,7 +8,7 @@ use crate::header_block::HeaderBlock;
 use crate::media_type::MediaType;
 use crate::page::html_page;
 use crate::path::encode_location;
-use crate::range::ByteRange;
+use crate::range::{ByteRange, DEFAULT_RANGES_LIMIT};
 use crate::request::{Method, Request, Version};
 use crate::status::Status;
 
@@ -72,6 +72,8 @@ pub struct Responder<'a> {
     pub version: Version,
     /// The request was HEAD: the same head, no content.
     pub head_only: bool,
+    /// A request for more ranges gets the whole; see [`select_ranges`](crate::select_ranges).
+    pub ranges_limit: usize,
 }
 
 static NO_HEADERS: HeaderBlock = HeaderBlock::EMPTY;
@@ -93,6 +95,7 @@ impl<'a> Responder<'a> {
             persist: may_persist && request.keep_alive,
             version: request.version,
             head_only: request.method == Method::Head,
+            ranges_limit: DEFAULT_RANGES_LIMIT,
         }
     }
 
@@ -107,6 +110,7 @@ impl<'a> Responder<'a> {
             persist: false,
             version: Version::Http11,
             head_only: false,
+            ranges_limit: DEFAULT_RANGES_LIMIT,
         }
     }
 
@@ -114,6 +118,12 @@ impl<'a> Responder<'a> {
     #[must_use]
     pub fn with_headers(self, extra_headers: &'a HeaderBlock) -> Self {
         Self { extra_headers, ..self }
+    }
+
+    /// The same with the operator's limit on the ranges of one request.
+    #[must_use]
+    pub fn with_ranges_limit(self, ranges_limit: usize) -> Self {
+        Self { ranges_limit, ..self }
     }
 
     /// An error with a small HTML page: `explanation` is escaped. For 405 use [`Self::method_not_allowed`].

@@ -26,6 +26,8 @@ pub(crate) struct Snapshot {
     /// Where redirects lead.
     pub(crate) https_port: Option<u16>,
     pub(crate) request_limits: RequestLimits,
+    /// Ranges that one request may ask for.
+    pub(crate) ranges_limit: usize,
     pub(crate) time_limits: TimeLimits,
     pub(crate) tuning: Tuning,
     pub(crate) mapped_bytes_limit: u64,
@@ -56,6 +58,7 @@ impl Snapshot {
                 header_count: limits.header_count,
                 request_line_bytes: limits.request_line_bytes,
             },
+            ranges_limit: limits.ranges_per_request,
             time_limits: TimeLimits {
                 handshake_ms: timeouts.handshake_ms,
                 idle_ms: timeouts.idle_ms,

@@ -1,7 +1,7 @@
 //! Ranges: whatever is asked for, only bytes that exist are selected, and none of them twice.
 
 use crate::Verdict;
-use linerate_http::{ByteRange, RANGES_LIMIT, Selection, select_ranges};
+use linerate_http::{ByteRange, DEFAULT_RANGES_LIMIT, Selection, select_ranges};
 
 /// Eight bytes of length, big-endian, then the value of the Range header.
 ///
@@ -10,7 +10,7 @@ use linerate_http::{ByteRange, RANGES_LIMIT, Selection, select_ranges};
 pub fn range(data: &[u8]) -> Verdict {
     let Some((length, value)) = data.split_first_chunk() else { return Verdict::Refused };
     let length_bytes = u64::from_be_bytes(*length);
-    match select_ranges(value, length_bytes) {
+    match select_ranges(value, length_bytes, DEFAULT_RANGES_LIMIT) {
         Selection::Whole => Verdict::Refused,
         Selection::Unsatisfiable => {
             assert!(value.len() >= b"bytes=".len(), "a default must not be 416");
@@ -21,7 +21,7 @@ pub fn range(data: &[u8]) -> Verdict {
             Verdict::Taken
         }
         Selection::Multiple(ranges) => {
-            assert!((2..=RANGES_LIMIT).contains(&ranges.len()));
+            assert!((2..=DEFAULT_RANGES_LIMIT).contains(&ranges.len()));
             check(&ranges, length_bytes);
             Verdict::Taken
         }

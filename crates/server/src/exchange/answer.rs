@@ -121,7 +121,8 @@ pub(super) async fn prepare(
     client: &Client,
     may_persist: bool,
 ) -> Answer {
-    let mut desk = Desk { request, service, may_persist, head: service.workplace.lend_head() };
+    let head = service.workplace.lend_head();
+    let mut desk = Desk { request, service, may_persist, ranges_limit: snapshot.ranges_limit, head };
     let host = requested_host(request, client);
     if client.redirect {
         return desk.redirect_to_https(host, snapshot);
@@ -153,6 +154,7 @@ struct Desk<'a, 'r> {
     request: &'a Request<'r>,
     service: &'a Service,
     may_persist: bool,
+    ranges_limit: usize,
     head: Vec<u8>,
 }
 
@@ -171,8 +173,9 @@ impl Desk<'_, '_> {
         let mut head = std::mem::take(&mut self.head);
         let (plan, persists) = {
             let date = workplace.date();
-            let responder =
-                Responder::for_request(self.request, &date, SERVER, self.may_persist).with_headers(headers);
+            let responder = Responder::for_request(self.request, &date, SERVER, self.may_persist)
+                .with_headers(headers)
+                .with_ranges_limit(self.ranges_limit);
             (write(&responder, &mut head), responder.persist)
         };
         let mut answer = Answer::of_page(head, plan, persists);

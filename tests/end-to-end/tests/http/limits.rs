@@ -53,3 +53,17 @@ fn many_headers_are_a_431() {
     check("", &[(head(100), 200), (head(101), 431)]);
     check("\n[limits]\nheader_count = 3\n", &[(head(3), 200), (head(4), 431)]);
 }
+
+#[test]
+fn more_ranges_than_the_limit_get_the_whole() {
+    let site = Site::empty();
+    site.add("a", b"0123456789");
+    let fixture = Fixture::start_toml(site, "\n[limits]\nranges_per_request = 2\n");
+    for transport in Transport::ALL {
+        let mut connection = fixture.connect(transport);
+        for (ranges, status) in [("0-0", 206), ("0-0,2-2", 206), ("0-0,2-2,4-4", 200), ("0-0,1-1,2-2", 200)] {
+            let response = connection.get("/a", &format!("Range: bytes={ranges}\r\n"));
+            assert_eq!(response.status, status, "{ranges}");
+        }
+    }
+}

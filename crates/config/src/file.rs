@@ -128,7 +128,9 @@ fn read_limits(table: Table<'_>, limits: &mut Limits) {
     table.set("connections", &mut limits.connections, |value| value.integer(1..=10_000_000));
     table.set("head", &mut limits.head_bytes, |value| value.size_bytes(KIB..=MIB));
     table.set("request_line", &mut limits.request_line_bytes, |value| value.size_bytes(256..=64 * KIB));
-    table.set("header_count", &mut limits.header_count, |value| value.integer(1..=1000));
+    // As many as are ever accepted: `HEADER_COUNT_CAP` of linerate-http.
+    table.set("header_count", &mut limits.header_count, |value| value.integer(1..=128));
+    // `RANGES_CAP`, likewise.
     table.set("ranges_per_request", &mut limits.ranges_per_request, |value| value.integer(1..=128));
     table.set("listing_entries", &mut limits.listing_entries, |value| value.integer(1..=1_000_000));
     table.set("open_files_cached", &mut limits.open_files_cached, |value| value.integer(0..=1_000_000));

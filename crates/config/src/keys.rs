@@ -275,7 +275,7 @@ pub const KEYS: &[Key] = &[
         r#""4KiB""#,
         "The request line.",
     ),
-    key(Section::Limits, "header_count", "integer, 1 to 1000", "100", "50", "Headers of a request."),
+    key(Section::Limits, "header_count", "integer, 1 to 128", "100", "50", "Headers of a request."),
     key(
         Section::Limits,
         "ranges_per_request",

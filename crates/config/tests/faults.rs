@@ -116,6 +116,10 @@ fn values_that_are_not_allowed() {
             "f:2:8: limits.head: request_line (8KiB) cannot be larger than head (4KiB)",
         ),
         (
+            "[limits]\nheader_count = 129",
+            "f:2:16: limits.header_count: 129 is out of range: an integer from 1 to 128 is needed",
+        ),
+        (
             "[limits]\nranges_per_request = 129",
             "f:2:22: limits.ranges_per_request: 129 is out of range: an integer from 1 to 128 is needed",
         ),

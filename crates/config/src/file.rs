@@ -221,7 +221,7 @@ fn read_index_name(value: Value<'_>) -> Option<String> {
 
 fn read_charset(value: Value<'_>) -> Option<Option<String>> {
     let name = value.text()?;
-    if name.len() > 64 || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:+".contains(&byte)) {
+    if name.len() > 64 || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte)) {
         value.fault("a charset's name is needed, like \"utf-8\", or \"\" for none");
         return None;
     }

@@ -17,7 +17,7 @@ pub struct Content {
     at_rest: bool,
     etag: Box<str>,
     media_type_name: Box<str>,
-    is_utf8_text: bool,
+    charset: Option<Box<str>>,
     coding: Option<Coding>,
     vary: bool,
 }
@@ -52,7 +52,7 @@ impl Content {
             at_rest,
             etag,
             media_type_name,
-            is_utf8_text: media_type.is_utf8_text,
+            charset: media_type.charset.map(Into::into),
             coding,
             vary,
         }
@@ -86,7 +86,7 @@ impl Content {
     /// The media type, of the name without the ending of a coding.
     #[must_use]
     pub fn media_type(&self) -> MediaType<'_> {
-        MediaType { name: &self.media_type_name, is_utf8_text: self.is_utf8_text }
+        MediaType { name: &self.media_type_name, charset: self.charset.as_deref() }
     }
 
     /// The coding of these bytes (Content-Encoding), if they are those of a precompressed sibling.

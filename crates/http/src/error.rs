@@ -125,6 +125,11 @@ pub enum SettingError {
         /// The media type as given.
         media_type: String,
     },
+    /// A charset that is no token.
+    Charset {
+        /// The charset as given.
+        charset: String,
+    },
     /// A header name that is no token.
     HeaderName {
         /// The name as given.
@@ -153,6 +158,9 @@ impl fmt::Display for SettingError {
                     formatter,
                     "{media_type:?}, given for {extension:?}, is not a media type: write it as in \"video/mp4\""
                 )
+            }
+            Self::Charset { charset } => {
+                write!(formatter, "{charset:?} is not a charset: write it as in \"utf-8\"")
             }
             Self::HeaderName { name } => {
                 write!(formatter, "{name:?} is not a header name: use letters, digits and hyphens")

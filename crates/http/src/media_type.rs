@@ -6,42 +6,46 @@ use std::collections::HashMap;
 /// Longer extensions have no type; bounds the copy that is made to compare without regard to case.
 const EXTENSION_LIMIT_BYTES: usize = 16;
 
+/// What text is in unless the operator says otherwise.
+const UTF_8: &str = "utf-8";
+
 /// A media type as it stands in Content-Type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MediaType<'a> {
-    /// The type without the charset that [`Self::is_utf8_text`] stands for, e.g. `text/html`.
+    /// The type, e.g. `text/html`.
     pub name: &'a str,
-    /// `; charset=utf-8` follows.
-    pub is_utf8_text: bool,
+    /// What follows it as `; charset=`.
+    pub charset: Option<&'a str>,
 }
 
 impl<'a> MediaType<'a> {
     /// What a file of unknown kind is.
-    pub const OCTET_STREAM: Self = Self { name: "application/octet-stream", is_utf8_text: false };
+    pub const OCTET_STREAM: Self = Self { name: "application/octet-stream", charset: None };
 
     /// HTML in UTF-8: what this server's own pages are.
-    pub const HTML: Self = Self { name: "text/html", is_utf8_text: true };
+    pub const HTML: Self = Self { name: "text/html", charset: Some(UTF_8) };
 
     /// Plain text in UTF-8.
-    pub const PLAIN_TEXT: Self = Self { name: "text/plain", is_utf8_text: true };
+    pub const PLAIN_TEXT: Self = Self { name: "text/plain", charset: Some(UTF_8) };
 
-    /// Adds the charset where the type is one that has it and the name does not say one already.
+    /// Adds `charset` where the type is one that has a charset and the name does not say one already.
     ///
     /// Text types, JavaScript, XML and SVG have one. JSON has none: RFC 8259 section 11 defines no such
     /// parameter.
     #[must_use]
-    pub fn named(name: &'a str) -> Self {
+    pub fn named(name: &'a str, charset: Option<&'a str>) -> Self {
         let has_charset = starts_with_ignoring_case(name, "text/")
             || ["application/javascript", "application/xml", "application/xhtml+xml", "image/svg+xml"]
                 .iter()
                 .any(|known| name.eq_ignore_ascii_case(known));
-        Self { name, is_utf8_text: has_charset && !name.contains(';') }
+        Self { name, charset: charset.filter(|_| has_charset && !name.contains(';')) }
     }
 
     pub(crate) fn write(&self, head: &mut Vec<u8>) {
         head.extend_from_slice(self.name.as_bytes());
-        if self.is_utf8_text {
-            head.extend_from_slice(b"; charset=utf-8");
+        if let Some(charset) = self.charset {
+            head.extend_from_slice(b"; charset=");
+            head.extend_from_slice(charset.as_bytes());
         }
     }
 }
@@ -49,7 +53,7 @@ impl<'a> MediaType<'a> {
 impl std::fmt::Display for MediaType<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.name)?;
-        if self.is_utf8_text { formatter.write_str("; charset=utf-8") } else { Ok(()) }
+        self.charset.map_or(Ok(()), |charset| write!(formatter, "; charset={charset}"))
     }
 }
 
@@ -58,9 +62,17 @@ fn starts_with_ignoring_case(text: &str, prefix: &str) -> bool {
 }
 
 /// The types by extension, the operator's before the built-in ones.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct MediaTypes {
     overrides: HashMap<Box<[u8]>, Box<str>>,
+    charset: Option<Box<str>>,
+}
+
+/// The built-in types, text in UTF-8.
+impl Default for MediaTypes {
+    fn default() -> Self {
+        Self { overrides: HashMap::new(), charset: Some(UTF_8.into()) }
+    }
 }
 
 impl MediaTypes {
@@ -86,7 +98,18 @@ impl MediaTypes {
             }
             overrides.insert(bare.into_bytes().into_boxed_slice(), media_type.into());
         }
-        Ok(Self { overrides })
+        Ok(Self { overrides, ..Self::default() })
+    }
+
+    /// The same with another charset of text than UTF-8; with `None`, text does not say one.
+    ///
+    /// # Errors
+    /// The charset's name is no token (RFC 9110 section 8.3.2).
+    pub fn with_charset(self, charset: Option<&str>) -> Result<Self, SettingError> {
+        if let Some(charset) = charset.filter(|name| !is_token(name)) {
+            return Err(SettingError::Charset { charset: charset.to_owned() });
+        }
+        Ok(Self { charset: charset.map(Into::into), ..self })
     }
 
     /// The type of a file by its name (or path), without its compression sibling's suffix.
@@ -97,9 +120,9 @@ impl MediaTypes {
         if !self.overrides.is_empty()
             && let Some(name) = self.overrides.get(extension)
         {
-            return MediaType::named(name);
+            return MediaType::named(name, self.charset.as_deref());
         }
-        built_in(extension)
+        built_in(extension, self.charset.as_deref())
     }
 }
 
@@ -120,15 +143,15 @@ fn lower_extension<'b>(file_name: &[u8], buffer: &'b mut [u8; EXTENSION_LIMIT_BY
 
 /// First the kinds that are served most, and those where mime_guess has another opinion than media players,
 /// browsers and package mirrors; then mime_guess.
-fn built_in(extension: &[u8]) -> MediaType<'static> {
-    let text = |name| MediaType { name, is_utf8_text: true };
-    let binary = |name| MediaType { name, is_utf8_text: false };
+fn built_in<'a>(extension: &[u8], charset: Option<&'a str>) -> MediaType<'a> {
+    let text = |name| MediaType { name, charset };
+    let binary = |name| MediaType { name, charset: None };
     match extension {
-        b"html" | b"htm" => MediaType::HTML,
+        b"html" | b"htm" => text("text/html"),
         b"css" => text("text/css"),
         // RFC 9239.
         b"js" | b"mjs" => text("text/javascript"),
-        b"txt" | b"log" | b"sha256" | b"sha512" | b"sha1" | b"md5" => MediaType::PLAIN_TEXT,
+        b"txt" | b"log" | b"sha256" | b"sha512" | b"sha1" | b"md5" => text("text/plain"),
         b"xml" | b"xsl" => text("application/xml"),
         b"svg" => text("image/svg+xml"),
         b"json" | b"map" => binary("application/json"),
@@ -162,15 +185,15 @@ fn built_in(extension: &[u8]) -> MediaType<'static> {
         b"rpm" | b"drpm" => binary("application/x-rpm"),
         b"bin" | b"img" => MediaType::OCTET_STREAM,
         b"iso" => binary("application/x-iso9660-image"),
-        _ => guessed(extension),
+        _ => guessed(extension, charset),
     }
 }
 
-fn guessed(extension: &[u8]) -> MediaType<'static> {
+fn guessed<'a>(extension: &[u8], charset: Option<&'a str>) -> MediaType<'a> {
     std::str::from_utf8(extension)
         .ok()
         .and_then(|extension| mime_guess::from_ext(extension).first_raw())
-        .map_or(MediaType::OCTET_STREAM, MediaType::named)
+        .map_or(MediaType::OCTET_STREAM, |name| MediaType::named(name, charset))
 }
 
 /// `type/subtype` of token characters (RFC 9110 section 8.3.1); parameters may follow a semicolon, of which
@@ -178,11 +201,14 @@ fn guessed(extension: &[u8]) -> MediaType<'static> {
 fn is_media_type(value: &str) -> bool {
     let (name, parameters) = value.split_once(';').unwrap_or((value, ""));
     let Some((main, sub)) = name.trim_end().split_once('/') else { return false };
-    let is_token = |part: &str| !part.is_empty() && part.bytes().all(crate::header_block::is_token_byte);
     is_token(main)
         && is_token(sub)
         && parameters.bytes().all(|byte| (b' '..=b'~').contains(&byte))
         && value.trim() == value
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(crate::header_block::is_token_byte)
 }
 
 #[cfg(test)]
@@ -263,6 +289,32 @@ mod tests {
         assert_eq!(types.of(b"a.html").to_string(), "text/html; charset=iso-8859-1");
         assert_eq!(types.of(b"a.X").to_string(), "application/x-thing");
         assert_eq!(types.of(b"a.css").to_string(), "text/css; charset=utf-8");
+    }
+
+    #[test]
+    fn text_has_the_operators_charset_or_says_none() {
+        let overrides = [("ts", "text/x-typescript"), ("htm", "text/html; charset=utf-16")];
+        let types = |charset| MediaTypes::with_overrides(overrides).unwrap().with_charset(charset).unwrap();
+        for (charset, suffix) in
+            [(Some("iso-8859-1"), "; charset=iso-8859-1"), (Some("UTF-8"), "; charset=UTF-8"), (None, "")]
+        {
+            for (name, media_type) in [
+                ("a.html", "text/html"),
+                ("a.txt", "text/plain"),
+                ("a.md", "text/markdown"),
+                ("a.xhtml", "application/xhtml+xml"),
+                ("a.ts", "text/x-typescript"),
+            ] {
+                let expected = format!("{media_type}{suffix}");
+                assert_eq!(types(charset).of(name.as_bytes()).to_string(), expected);
+            }
+            assert_eq!(types(charset).of(b"a.htm").to_string(), "text/html; charset=utf-16");
+            assert_eq!(types(charset).of(b"a.json").to_string(), "application/json");
+        }
+        for charset in ["", "utf 8", "utf-8;x", "\"utf-8\"", "utf-8\r\nX: y"] {
+            let refused = MediaTypes::default().with_charset(Some(charset));
+            assert!(matches!(refused, Err(SettingError::Charset { .. })), "{charset}");
+        }
     }
 
     #[test]

@@ -41,6 +41,7 @@ impl Site {
         let media_types = MediaTypes::with_overrides(
             overrides.iter().map(|(extension, kind)| (extension.as_str(), kind.as_str())),
         )
+        .and_then(|types| types.with_charset(site.policy.charset.as_deref()))
         .map_err(|error| fault(error.to_string()))?;
         let policy = Policy {
             symlinks: match site.policy.symlinks {

@@ -301,7 +301,7 @@ impl Desk<'_, '_> {
         let representation = Representation {
             length_bytes: rendered.body.len() as u64,
             validators: Validators { etag: None, modified_unix_s: None },
-            media_type: MediaType::named(rendered.media_type),
+            media_type: MediaType { name: rendered.media_type, charset: None },
             content_coding: None,
             varies_by_coding: false,
         };

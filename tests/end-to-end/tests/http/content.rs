@@ -161,6 +161,24 @@ fn what_the_server_may_not_read_is_a_403() {
 }
 
 #[test]
+fn the_charset_of_text_is_the_operators() {
+    for (charset, expected) in [("iso-8859-1", "text/html; charset=iso-8859-1"), ("", "text/html")] {
+        let site = Site::empty();
+        site.add("a.html", b"text");
+        site.add("a.mp4", b"video");
+        let fixture = Fixture::start_toml(site, &format!("charset = {charset:?}\nlisting = true\n"));
+        for transport in Transport::ALL {
+            let mut connection = fixture.connect(transport);
+            assert_eq!(connection.get("/a.html", "").expect("Content-Type"), expected);
+            assert_eq!(connection.get("/a.mp4", "").expect("Content-Type"), "video/mp4");
+            // What the server writes itself is in UTF-8.
+            assert_eq!(connection.get("/", "").expect("Content-Type"), "text/html; charset=utf-8");
+            assert_eq!(connection.get("/none", "").expect("Content-Type"), "text/html; charset=utf-8");
+        }
+    }
+}
+
+#[test]
 fn media_types_and_charsets_are_told() {
     let site = Site::empty();
     let types = [

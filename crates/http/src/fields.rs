@@ -9,6 +9,7 @@ use crate::request::Version;
 /// The fields that are looked at.
 #[derive(Clone, Copy)]
 enum Field {
+    Accept,
     AcceptEncoding,
     Connection,
     ContentLength,
@@ -31,7 +32,7 @@ impl Field {
         let candidates: &[(&str, Self)] = match name.len() {
             4 => &[("host", Self::Host)],
             5 => &[("range", Self::Range)],
-            6 => &[("expect", Self::Expect)],
+            6 => &[("accept", Self::Accept), ("expect", Self::Expect)],
             7 => &[("referer", Self::Referer)],
             8 => &[("if-match", Self::IfMatch), ("if-range", Self::IfRange)],
             10 => &[("connection", Self::Connection), ("user-agent", Self::UserAgent)],
@@ -119,6 +120,7 @@ pub(crate) struct Fields<'a> {
     pub(crate) if_unmodified_since: Single<'a>,
     pub(crate) if_match: FieldLines<'a>,
     pub(crate) if_none_match: FieldLines<'a>,
+    pub(crate) accept: Option<&'a [u8]>,
     pub(crate) accept_encoding: FieldLines<'a>,
     pub(crate) user_agent: Option<&'a [u8]>,
     pub(crate) referer: Option<&'a [u8]>,
@@ -158,6 +160,8 @@ impl<'a> Fields<'a> {
             Field::IfUnmodifiedSince => self.if_unmodified_since.put(value),
             Field::IfMatch => self.if_match.push(value)?,
             Field::IfNoneMatch => self.if_none_match.push(value)?,
+            // It only chooses between the formats of a page that the server makes: the first line will do.
+            Field::Accept => self.accept = self.accept.or(Some(value)),
             Field::AcceptEncoding => self.accept_encoding.push(value)?,
             // Only for the log, where the first is as good as any.
             Field::UserAgent => self.user_agent = self.user_agent.or(Some(value)),

@@ -119,6 +119,8 @@ pub struct Request<'a> {
     pub range: Option<&'a [u8]>,
     /// If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, If-Range.
     pub conditions: Conditions<'a>,
+    /// The first line of Accept.
+    pub accept: Option<&'a [u8]>,
     /// Accept-Encoding; see [`Request::accepted_codings`].
     pub accept_encoding: FieldLines<'a>,
     /// User-Agent, for logs: it may hold any byte from 0x80, and quotes.
@@ -271,6 +273,7 @@ fn assemble<'a>(head: &httparse::Request<'_, 'a>) -> Result<Request<'a>, Request
             if_unmodified_since: fields.if_unmodified_since.once(),
             if_range: fields.if_range.once(),
         },
+        accept: fields.accept,
         accept_encoding: fields.accept_encoding,
         user_agent: fields.user_agent,
         referer: fields.referer,

@@ -40,6 +40,7 @@ fn reads_what_a_browser_sends() {
     assert_eq!(request.conditions.if_modified_since, Some(&b"Sun, 06 Nov 1994 08:49:37 GMT"[..]));
     assert_eq!(request.conditions.if_unmodified_since, Some(&b"x"[..]));
     assert_eq!(request.accepted_codings().iter().collect::<Vec<_>>(), [Coding::Brotli, Coding::Gzip]);
+    assert_eq!(request.accept, Some(&b"*/*"[..]));
     assert_eq!(request.user_agent, Some(&b"Mozilla/5.0 \"x\""[..]));
     assert_eq!(request.referer, Some(&b"https://media.example/"[..]));
 }

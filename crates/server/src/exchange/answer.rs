@@ -278,7 +278,7 @@ impl Desk<'_, '_> {
 
     /// A directory as a page or as JSON; read and written on a thread that may wait.
     async fn listing(&mut self, root: &Arc<Root>, directory: Directory, headers: &HeaderBlock) -> Answer {
-        let view = ListingView::parse(self.request.query.map(str::as_bytes), None);
+        let view = ListingView::parse(self.request.query.map(str::as_bytes), self.request.accept);
         let elsewhere = Arc::clone(root);
         let listed = tokio::task::spawn_blocking(move || {
             elsewhere.list(directory).map(|mut listing| listing.render(view))
@@ -290,11 +290,13 @@ impl Desk<'_, '_> {
             Err(error) => return self.refusal(&error),
         };
         let mut headers = headers.clone();
+        // Of several lines of Vary all count, so that the operator's own one can stay.
+        let _ = headers.push("Vary", "Accept");
         for (name, value) in
             [("Content-Security-Policy", CONTENT_SECURITY_POLICY), ("Cache-Control", "no-cache")]
         {
             if !headers.as_str().contains(name) {
-                // Both are constants of printable ASCII.
+                // As above, both are constants of printable ASCII.
                 let _ = headers.push(name, value);
             }
         }

@@ -95,6 +95,30 @@ fn json_tells_exactly_what_is_there() {
 }
 
 #[test]
+fn accept_chooses_the_format_where_the_query_does_not() {
+    let fixture = Fixture::start_toml(site(), "headers = [{ path = \"/**\", set = { Vary = \"Origin\" } }]");
+    let (html, json) = ("text/html; charset=utf-8", "application/json");
+    for transport in Transport::ALL {
+        let mut connection = fixture.connect(transport);
+        for (target, accept, media_type) in [
+            ("/", "Accept: application/json\r\n", json),
+            ("/", "Accept: text/html, application/json;q=0.9, */*;q=0.8\r\n", html),
+            ("/", "Accept: */*\r\n", html),
+            ("/", "", html),
+            ("/?format=html", "Accept: application/json\r\n", html),
+            ("/?format=json", "Accept: text/html\r\n", json),
+        ] {
+            let response = connection.get(target, accept);
+            assert_eq!(response.expect("Content-Type"), media_type, "{target} {accept}");
+            for vary in ["\r\nVary: Accept\r\n", "\r\nVary: Origin\r\n"] {
+                assert!(response.head.contains(vary), "{}", response.head);
+            }
+        }
+        assert!(!connection.get("/b.txt", "").head.contains("Vary: Accept\r\n"));
+    }
+}
+
+#[test]
 fn a_listing_can_be_cut_off_and_switched_off() {
     let fixture = Fixture::start_toml(site(), "\n[limits]\nlisting_entries = 3\n");
     let response = fixture.connect(Transport::Tls).get("/?format=json", "");

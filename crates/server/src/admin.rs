@@ -2,7 +2,8 @@
 //! HTTP, one request a connection, meant for the machine itself.
 
 use crate::{
-    metrics::{self, Metrics},
+    access_log::AccessLog,
+    metrics::{self, Metrics, Single},
     report,
 };
 use linerate_http::{ImfFixdate, Method, RequestLimits, Responder, Status, parse_request};
@@ -29,6 +30,8 @@ const HEAD_LIMIT_BYTES: usize = 8 * 1024;
 /// What the admin pages tell.
 #[derive(Debug)]
 pub(crate) struct State {
+    /// The access log, if there is one.
+    pub(crate) log: Option<Arc<AccessLog>>,
     pub(crate) workers: Vec<Arc<Metrics>>,
     /// `/healthz` says no from the moment the server begins to drain.
     pub(crate) draining: AtomicBool,
@@ -39,18 +42,30 @@ pub(crate) struct State {
 impl State {
     fn metrics(&self) -> String {
         let started = self.started.duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
+        let dropped_lines = self.log.as_ref().map_or(0, |log| log.dropped_lines());
+        let gauge = |name, help, value| Single { name, kind: "gauge", help, value };
         let [succeeded, failed] = [0, 1].map(|index| self.reloads[index].load(Ordering::Relaxed));
         metrics::render(
             &self.workers,
             &[
-                ("linerate_start_time_seconds", "When the server started, in seconds since 1970.", started),
-                ("linerate_reloads_succeeded", "Reloads that took effect.", succeeded),
-                (
+                Single {
+                    name: "linerate_access_log_dropped_total",
+                    kind: "counter",
+                    help: "Access log lines dropped because the disk was too slow, or did not take them.",
+                    value: dropped_lines,
+                },
+                gauge(
+                    "linerate_start_time_seconds",
+                    "When the server started, in seconds since 1970.",
+                    started,
+                ),
+                gauge("linerate_reloads_succeeded", "Reloads that took effect.", succeeded),
+                gauge(
                     "linerate_reloads_failed",
                     "Reloads that left the old configuration or certificate serving.",
                     failed,
                 ),
-                ("linerate_workers", "Workers.", self.workers.len() as u64),
+                gauge("linerate_workers", "Workers.", self.workers.len() as u64),
             ],
         )
     }

@@ -5,7 +5,7 @@ mod histogram;
 mod render;
 
 pub(crate) use histogram::Histogram;
-pub(crate) use render::render;
+pub(crate) use render::{Single, render};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -116,7 +116,6 @@ pub(crate) struct Metrics {
     pub(crate) key_updates_received: Counter,
     pub(crate) key_updates_sent: Counter,
     pub(crate) cold_reads: Counter,
-    pub(crate) access_log_dropped: Counter,
     pub(crate) handshake_seconds: Histogram,
     pub(crate) request_seconds: Histogram,
 }
@@ -136,7 +135,6 @@ impl Default for Metrics {
             key_updates_received: Counter::default(),
             key_updates_sent: Counter::default(),
             cold_reads: Counter::default(),
-            access_log_dropped: Counter::default(),
             handshake_seconds: Histogram::new(&histogram::HANDSHAKE_BOUNDS_US),
             request_seconds: Histogram::new(&histogram::REQUEST_BOUNDS_US),
         }

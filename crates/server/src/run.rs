@@ -238,7 +238,7 @@ fn listen_faults(faults: &[ListenFault]) -> ServeError {
     ServeError::Listen(faults.iter().map(ToString::to_string).collect())
 }
 
-fn new_admin_state(workers: &[Handle]) -> admin::State {
+fn new_admin_state(workers: &[Handle], log: Option<&Arc<AccessLog>>) -> admin::State {
     admin::State {
         workers: workers.iter().map(|worker| Arc::clone(&worker.metrics)).collect(),
         draining: false.into(),
@@ -253,6 +253,7 @@ fn start_workers(
     mut ears: Vec<Vec<worker::Ear>>,
     snapshots: &Arc<ArcSwap<Snapshot>>,
     log: Option<&Arc<AccessLog>>,
+        log: log.cloned(),
     settings: &Settings,
 ) -> Result<Vec<Handle>, ServeError> {
     let totals = Arc::new(Totals::default());

@@ -145,7 +145,7 @@ impl Worker {
     fn new(setup: Setup, metrics: Arc<Metrics>) -> Rc<Self> {
         let snapshot = setup.snapshots.load_full();
         let log_format = setup.log.as_ref().map_or(LogFormat::Combined, |(_, format)| *format);
-        let sink = setup.log.map(|(log, _)| Sink::new(log, Arc::clone(&metrics)));
+        let sink = setup.log.map(|(log, _)| Sink::new(log));
         let workplace = Workplace::new(metrics, sink, snapshot.tuning, snapshot.time_limits);
         workplace.mapped_bytes.set_limit(snapshot.mapped_bytes_limit);
         let limits = CacheLimits { entries: setup.open_files_cached, ..CacheLimits::default() };

@@ -3,8 +3,17 @@
 use super::{Closed, Counter, Engine, Histogram, Metrics, Refused};
 use std::{collections::BTreeMap, fmt::Write, sync::Arc};
 
-/// Adds up the workers' metrics and writes them out.
-pub(crate) fn render(workers: &[Arc<Metrics>], gauges: &[(&str, &str, u64)]) -> String {
+/// A number of the server as a whole.
+pub(crate) struct Single {
+    pub(crate) name: &'static str,
+    /// `counter` or `gauge`.
+    pub(crate) kind: &'static str,
+    pub(crate) help: &'static str,
+    pub(crate) value: u64,
+}
+
+/// Adds up the workers' metrics and writes them out, then those of the server as a whole.
+pub(crate) fn render(workers: &[Arc<Metrics>], singles: &[Single]) -> String {
     let mut page = Page { text: String::with_capacity(8192), workers };
     page.sum("linerate_connections_total", "counter", "Connections accepted.", |worker| {
         &worker.connections_accepted
@@ -57,12 +66,6 @@ pub(crate) fn render(workers: &[Arc<Metrics>], gauges: &[(&str, &str, u64)]) -> 
         "Reads handed to other threads because a file was not in memory.",
         |worker| &worker.cold_reads,
     );
-    page.sum(
-        "linerate_access_log_dropped_total",
-        "counter",
-        "Access log lines dropped because the disk was slower than the requests.",
-        |worker| &worker.access_log_dropped,
-    );
     page.histogram(
         "linerate_tls_handshake_duration_seconds",
         "From accept to the handshake's end.",
@@ -73,8 +76,8 @@ pub(crate) fn render(workers: &[Arc<Metrics>], gauges: &[(&str, &str, u64)]) -> 
         "From a request's last byte to its response's.",
         |worker| &worker.request_seconds,
     );
-    for (name, help, value) in gauges {
-        page.family(name, "gauge", help);
+    for Single { name, kind, help, value } in singles {
+        page.family(name, kind, help);
         let _ = writeln!(page.text, "{name} {value}");
     }
     page.text
@@ -186,7 +189,8 @@ mod tests {
             worker.refuse(Refused::Descriptors);
         }
         workers[0].connections_active.decrement();
-        let text = render(&workers, &[("linerate_example", "An example.", 7)]);
+        let example = Single { name: "linerate_example", kind: "gauge", help: "An example.", value: 7 };
+        let text = render(&workers, &[example]);
         for line in [
             "linerate_connections_active 1",
             "linerate_http_requests_total{status=\"206\"} 2",
@@ -197,6 +201,7 @@ mod tests {
             "linerate_http_request_duration_seconds_bucket{le=\"0.0001\"} 2",
             "linerate_http_request_duration_seconds_count 2",
             "linerate_refused_total{reason=\"descriptors\"} 2",
+            "# TYPE linerate_example gauge",
             "linerate_example 7",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");

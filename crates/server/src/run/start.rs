@@ -75,7 +75,7 @@ impl Server {
         let workers = start_workers(&cpus, ears, &snapshots, log.as_ref(), &settings)?;
         let admin = admin_socket.as_ref().and_then(|socket| socket.local_addr().ok());
         announce(&settings, &listening, admin, &cpus, development.as_ref());
-        let admin_state = Arc::new(new_admin_state(&workers));
+        let admin_state = Arc::new(new_admin_state(&workers, log.as_ref()));
         Ok(Self {
             source,
             settings,

@@ -136,6 +136,11 @@ fn a_full_disk_disturbs_nobody() {
             connection.get("/file.bin", AGENT).assert_is(200, &bytes);
         }
     }
+    wait_until("all lines are counted", || {
+        fixture.server.metric("linerate_access_log_dropped_total", "") == 2000.0
+    });
+    let said = fixture.server.stderr();
+    assert_eq!(said.matches("the access log cannot be written").count(), 1, "{said}");
 }
 
 #[test]

@@ -144,6 +144,18 @@ impl<'a> Responder<'a> {
         self.page(status, &page, MediaType::HTML, &format!("Allow: {allow}\r\n"), head)
     }
 
+    /// The same as plain text.
+    pub fn plain_method_not_allowed(&self, allow: &str, head: &mut Vec<u8>) -> Plan {
+        let page = format!("This can be read only: {allow}.\n");
+        self.page(
+            Status::MethodNotAllowed,
+            &page,
+            MediaType::PLAIN_TEXT,
+            &format!("Allow: {allow}\r\n"),
+            head,
+        )
+    }
+
     /// 416 with the length that there is (RFC 9110 section 15.5.17).
     pub fn range_not_satisfiable(&self, length_bytes: u64, head: &mut Vec<u8>) -> Plan {
         let status = Status::RangeNotSatisfiable;

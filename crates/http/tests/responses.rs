@@ -239,6 +239,11 @@ fn methods_are_named() {
     let (head, _) = short_answer(|responder, head| responder.method_not_allowed("GET, HEAD, OPTIONS", head));
     assert!(head.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"));
     assert_eq!(header(&head, "Allow"), Some("GET, HEAD, OPTIONS"));
+    let (head, text) = short_answer(|responder, head| responder.plain_method_not_allowed("GET, HEAD", head));
+    assert!(head.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"));
+    assert_eq!(header(&head, "Allow"), Some("GET, HEAD"));
+    assert_eq!(header(&head, "Content-Type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(text, "This can be read only: GET, HEAD.\n");
     let (head, content) = short_answer(|responder, head| responder.options("GET, HEAD, OPTIONS", head));
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"));
     assert_eq!((header(&head, "Allow"), content.as_str()), (Some("GET, HEAD, OPTIONS"), ""));

@@ -28,11 +28,10 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 const HEAD_LIMIT_BYTES: usize = 8 * 1024;
 
 /// What the admin pages tell.
-#[derive(Debug)]
 pub(crate) struct State {
+    pub(crate) workers: Vec<Arc<Metrics>>,
     /// The access log, if there is one.
     pub(crate) log: Option<Arc<AccessLog>>,
-    pub(crate) workers: Vec<Arc<Metrics>>,
     /// `/healthz` says no from the moment the server begins to drain.
     pub(crate) draining: AtomicBool,
     pub(crate) started: SystemTime,
@@ -42,9 +41,9 @@ pub(crate) struct State {
 impl State {
     fn metrics(&self) -> String {
         let started = self.started.duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
+        let [succeeded, failed] = [0, 1].map(|index| self.reloads[index].load(Ordering::Relaxed));
         let dropped_lines = self.log.as_ref().map_or(0, |log| log.dropped_lines());
         let gauge = |name, help, value| Single { name, kind: "gauge", help, value };
-        let [succeeded, failed] = [0, 1].map(|index| self.reloads[index].load(Ordering::Relaxed));
         metrics::render(
             &self.workers,
             &[
@@ -139,7 +138,7 @@ fn respond(responder: &Responder<'_>, method: Method<'_>, path: &str, state: &St
         (Method::Get | Method::Head, _) => {
             responder.plain_error(Status::NotFound, "Here are /healthz and /metrics.", &mut page)
         }
-        _ => responder.method_not_allowed("GET, HEAD", &mut page),
+        _ => responder.plain_method_not_allowed("GET, HEAD", &mut page),
     };
     page
 }

@@ -91,7 +91,7 @@ fn admin_pages_answer_get_and_head_and_nothing_else() {
         (&[], "/metrics", "200 text/plain"),
         (&[], "/", "200 text/plain"),
         (&[], "/other", "404 text/plain"),
-        (&["--data", "x"], "/healthz", "405 text/html"),
+        (&["--data", "x"], "/healthz", "405 text/plain"),
     ] {
         let told = status(arguments, path);
         assert!(told.starts_with(expected), "{arguments:?} {path}: {told}");

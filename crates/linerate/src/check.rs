@@ -1,17 +1,24 @@
 //! `linerate check`: what would run, or why nothing would.
 
 use std::error::Error;
+use std::fmt::Write;
 
 use linerate_config::Source;
 
 use crate::summary::Summary;
 
-/// Validates what `source` says, and the files it names, and describes what would run.
+/// Validates what `source` says, opens the folders and loads the certificates that it names, and describes what would
+/// run.
 ///
 /// # Errors
 /// Every fault, one a line, with its place.
 pub(crate) fn check(source: &Source) -> Result<String, Box<dyn Error>> {
     let settings = source.load()?;
     settings.verify_files()?;
-    Ok(Summary(&settings).to_string())
+    let warnings = linerate_server::check(&settings)?;
+    let mut said = Summary(&settings).to_string();
+    for warning in warnings {
+        writeln!(said, "{:<14} {warning}", "warning")?;
+    }
+    Ok(said)
 }

@@ -251,25 +251,83 @@ fn output_cut_short_is_no_failure() {
     assert_eq!(status.code(), Some(0));
 }
 
+/// `STEM.pem` and `STEM-key.pem`: a certificate for `names`, signed by its own key.
+fn certificate(folder: &Path, stem: &str, names: &[&str], algorithm: &'static rcgen::SignatureAlgorithm) {
+    let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    let key = rcgen::KeyPair::generate_for(algorithm).unwrap();
+    let made = rcgen::CertificateParams::new(names).unwrap().self_signed(&key).unwrap();
+    fs::write(folder.join(format!("{stem}.pem")), made.pem()).unwrap();
+    fs::write(folder.join(format!("{stem}-key.pem")), key.serialize_pem()).unwrap();
+}
+
+#[test]
+fn check_loads_the_certificates() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for stem in ["one", "two"] {
+        certificate(folder.path(), stem, &["a.example"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    }
+    fs::write(folder.path().join("empty.pem"), "no PEM").unwrap();
+    let configuration = path("linerate.toml");
+    let check = |[certificate, key]: [&str; 2], listen: &str| {
+        let pairs = format!(
+            "{{ certificate = \"one.pem\", key = \"one-key.pem\" }}, {{ certificate = {certificate:?}, key = {key:?} }}"
+        );
+        let site = format!("listen = [{listen:?}]\n[[site]]\nroot = \".\"\ncertificates = [{pairs}]\n");
+        fs::write(&configuration, site).unwrap();
+        linerate(&["check", "--config", &configuration])
+    };
+    for (pair, reason) in [
+        (["two.pem", "one-key.pem"], "two.pem"),
+        (["empty.pem", "two-key.pem"], "empty.pem"),
+        (["two.pem", "empty.pem"], "empty.pem"),
+        (["two.pem", "two.pem"], "two.pem"),
+    ] {
+        let output = check(pair, "127.0.0.1:8443");
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), ""), "{said}");
+        // The second pair is the one to mend.
+        let place = format!("{configuration}:4:67: ");
+        assert!(said.starts_with(&place) && said.contains(&path(reason)), "{place} {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        // Without a TLS listener nobody loads them.
+        assert!(check(pair, "http://127.0.0.1:8080").status.success());
+    }
+    let output = check(["two.pem", "two-key.pem"], "127.0.0.1:8443");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn check_makes_no_development_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .arg("check")
+        .arg(folder.path())
+        .env("HOME", folder.path())
+        .env_remove("XDG_STATE_HOME")
+        .env_remove("STATE_DIRECTORY")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
 /// The example of `deploy/`, its absolute paths moved into `folder`, and the files it names.
 fn example_in(folder: &Path) -> String {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/linerate.toml.example");
     let example = fs::read_to_string(example).unwrap();
     let prefix = folder.to_str().unwrap();
-    for (path, is_folder) in [
-        ("srv/www", true),
-        ("srv/media", true),
-        ("var/log/linerate", true),
-        ("etc/linerate", true),
-        ("etc/linerate/www.example.org.pem", false),
-        ("etc/linerate/www.example.org-key.pem", false),
-        ("etc/linerate/media-ecdsa.pem", false),
-        ("etc/linerate/media-ecdsa-key.pem", false),
-        ("etc/linerate/media-rsa.pem", false),
-        ("etc/linerate/media-rsa-key.pem", false),
+    for path in ["srv/www", "srv/media", "var/log/linerate", "etc/linerate"] {
+        fs::create_dir_all(folder.join(path)).unwrap();
+    }
+    let keys = folder.join("etc/linerate");
+    let media = ["media.example.org", "*.media.example.org"];
+    for (stem, names, algorithm) in [
+        ("www.example.org", &["www.example.org"][..], &rcgen::PKCS_ECDSA_P256_SHA256),
+        ("media-ecdsa", &media, &rcgen::PKCS_ECDSA_P256_SHA256),
+        ("media-rsa", &media, &rcgen::PKCS_RSA_SHA256),
     ] {
-        let path = folder.join(path);
-        if is_folder { fs::create_dir_all(path).unwrap() } else { fs::write(path, "PEM").unwrap() }
+        certificate(&keys, stem, names, algorithm);
     }
     ["/srv/", "/var/", "/etc/"]
         .iter()

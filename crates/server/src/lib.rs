@@ -25,5 +25,5 @@ mod watch;
 mod worker;
 mod workplace;
 
-pub use run::{ServeError, run};
+pub use run::{ServeError, check, run};
 pub use sites::SiteFault;

@@ -4,6 +4,8 @@ mod reload;
 mod signals;
 mod start;
 
+pub use start::check;
+
 use crate::{
     access_log::AccessLog,
     admin,

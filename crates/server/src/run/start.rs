@@ -25,18 +25,22 @@ pub(super) fn development(settings: &Settings) -> Result<Option<DevelopmentCerti
 
 /// The line for a certificate that cannot be used: where it was configured, and why.
 pub(super) fn certificate_fault(settings: &Settings, error: &TlsError) -> String {
+    let mut pairs = settings.sites.iter().flat_map(|site| &site.certificates);
     let file = match error {
+        // A key may be named with several certificates: the pair is meant.
+        TlsError::KeyMismatch { certificate, key } => {
+            let pair = pairs.find(|pair| *certificate == pair.certificate && *key == pair.key);
+            return pair.map_or(error.to_string(), |pair| format!("{}: {error}", pair.origin));
+        }
         TlsError::Unreadable { file, .. }
         | TlsError::NotPem { file, .. }
         | TlsError::NoCertificate { file, .. }
         | TlsError::NoKey { file, .. }
         | TlsError::KeyEncrypted { file }
         | TlsError::CertificateUnusable { file, .. }
-        | TlsError::KeyUnusable { file, .. }
-        | TlsError::KeyMismatch { key: file, .. } => Some(file),
+        | TlsError::KeyUnusable { file, .. } => Some(file),
         _ => None,
     };
-    let mut pairs = settings.sites.iter().flat_map(|site| &site.certificates);
     match file.and_then(|file| pairs.find(|pair| *file == pair.certificate || *file == pair.key)) {
         Some(pair) => format!("{}: {error}", pair.origin),
         None => error.to_string(),
@@ -53,6 +57,9 @@ impl Server {
             development(&settings).map_err(|error| ServeError::Certificates(vec![error.to_string()]))?;
         let changes = CertificateWatch::start(&settings, development.as_ref());
         let acceptor = wants_tls.then(|| first_acceptor(&settings, development.as_ref())).transpose()?;
+        if let Some(acceptor) = &acceptor {
+            warn_about_certificates(acceptor);
+        }
         let mut binder = Binder::new(cpus.len());
         let (listening, ears) = bind_all(&settings, &mut binder, cpus.len())?;
         let https_port = listening
@@ -92,6 +99,23 @@ impl Server {
     }
 }
 
+/// What [`start`](Server::start) would find wrong with sites and certificates, without listening or writing anything:
+/// all but what belongs to this machine's state, such as addresses in use and CPUs. Returns what clients will not like
+/// about the certificates.
+///
+/// # Errors
+/// [`ServeError::Sites`] and [`ServeError::Certificates`], each fault with its place.
+pub fn check(settings: &Settings) -> Result<Vec<String>, ServeError> {
+    let wants_tls = tls_setup::is_wanted(settings);
+    Sites::open(settings, wants_tls).map_err(ServeError::Sites)?;
+    // The development certificate would be made now, which is no part of a check.
+    if !wants_tls || settings.needs_development_certificate() {
+        return Ok(Vec::new());
+    }
+    let acceptor = first_acceptor(settings, None)?;
+    Ok(certificate_warnings(&acceptor).collect())
+}
+
 /// At start every certificate must be usable.
 fn first_acceptor(
     settings: &Settings,
@@ -101,15 +125,18 @@ fn first_acceptor(
     let acceptor = builder.build().map_err(|errors| {
         ServeError::Certificates(errors.iter().map(|error| certificate_fault(settings, error)).collect())
     })?;
-    warn_about_certificates(&acceptor);
     Ok(Arc::new(acceptor))
 }
 
-/// What clients will not like about the certificates.
+/// What clients will not like about the certificates, one line each.
+fn certificate_warnings(acceptor: &Acceptor) -> impl Iterator<Item = String> {
+    let told = acceptor.warnings(SystemTime::now()).into_iter();
+    told.map(|(certificate, warning)| format!("{}: {warning}", certificate.files().certificate.display()))
+}
+
+/// Tells the operator of them.
 pub(super) fn warn_about_certificates(acceptor: &Acceptor) {
-    for (certificate, warning) in acceptor.warnings(SystemTime::now()) {
-        report::warn(&format!("{}: {warning}", certificate.files().certificate.display()));
-    }
+    certificate_warnings(acceptor).for_each(|warning| report::warn(&warning));
 }
 
 /// One list of sockets for each worker.

@@ -12,18 +12,14 @@ use tokio::{
 
 /// How long to let a listener rest when the system is short of something and nothing can be given up.
 const REST: Duration = Duration::from_millis(100);
-
-/// `sendfile` holds a last segment back that is not filled. Where a segment is longer than the low-water mark (64 KiB on
-/// loopback) the socket would count as full of it, and nothing would leave until the kernel's timer fires, 200 ms later.
-const PLAIN_LOW_WATER_LEAST_BYTES: u32 = 128 * 1024;
-
 /// Takes connections until told to stop; those that wait in the kernel's queue by then are still taken.
 pub(super) async fn run(worker: Rc<Worker>, ear: Ear, stop: Rc<Notify>) {
-    let low_water_bytes =
-        worker.service.snapshots.load().not_sent_low_water_bytes.map(|bytes| match ear.kind {
-            ListenerKind::Tls => bytes,
-            ListenerKind::Plaintext | ListenerKind::Redirect => bytes.max(PLAIN_LOW_WATER_LEAST_BYTES),
-        });
+    // `sendfile` holds an unfilled last segment back, and on loopback a segment is 64 KiB: above a low mark the socket
+    // would count as full of bytes that do not leave. Nor is anything gained: the bytes wait in the page cache anyway.
+    let low_water_bytes = match ear.kind {
+        ListenerKind::Tls => worker.service.snapshots.load().not_sent_low_water_bytes,
+        ListenerKind::Plaintext | ListenerKind::Redirect => None,
+    };
     if let Err(error) = socket::prepare_listener(&ear.socket, low_water_bytes) {
         report::warn(&format!("{}: the listener's options could not be set: {error}", ear.address));
     }

@@ -88,12 +88,8 @@ fn code_and_document_know_the_same_invariants() {
 #[test]
 fn every_place_that_the_document_names_exists() {
     let document = document();
-    let places: Vec<(&str, &str)> = document
-        .split('`')
-        .skip(1)
-        .step_by(2)
-        .filter_map(|quoted| quoted.split_once(".rs::").map(|(file, name)| (file, name)))
-        .collect();
+    let places: Vec<(&str, &str)> =
+        document.split('`').skip(1).step_by(2).filter_map(|quoted| quoted.split_once(".rs::")).collect();
     assert!(places.len() > 50, "only {} places were found", places.len());
     for (file, name) in places {
         let path = workspace().join(format!("{file}.rs"));

@@ -38,7 +38,7 @@ pub fn listen(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
 /// Sets on a listener what every connection it takes inherits: no delay of small segments (without that the end of a
 /// response waits for the acknowledgement of the one before, which clients that pipeline delay by 40 ms), and
 /// `not_sent_low_water_bytes`, below which a socket counts as writable (`TCP_NOTSENT_LOWAT`: bytes wait in the file,
-/// where they cost no memory, not in the kernel). Set once here, it costs no system call for each connection.
+/// where they cost no memory, not in the kernel; `None` is the system's own). Set once here, it costs no system call for each connection.
 ///
 /// # Errors
 /// The kernel's.
@@ -46,9 +46,8 @@ pub fn prepare_listener(socket: &impl AsFd, not_sent_low_water_bytes: Option<u32
     let socket = SockRef::from(socket);
     socket.set_tcp_nodelay(true)?;
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    if let Some(bytes) = not_sent_low_water_bytes {
-        socket.set_tcp_notsent_lowat(bytes)?;
-    }
+    // 0 is the system's own mark, which takes back one that was set before.
+    socket.set_tcp_notsent_lowat(not_sent_low_water_bytes.unwrap_or(0))?;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let _ = not_sent_low_water_bytes;
     Ok(())

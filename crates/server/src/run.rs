@@ -16,7 +16,7 @@ use crate::{
     worker::{self, Command, Handle, Totals},
 };
 use arc_swap::ArcSwap;
-use linerate_config::{ListenerKind, Settings, Source};
+use linerate_config::{Listener, ListenerKind, Settings, Source};
 use linerate_os::{limits, processor};
 use linerate_tls::DevelopmentCertificate;
 use sd_notify::NotifyState;
@@ -97,6 +97,18 @@ struct Listening {
     configured: SocketAddr,
     bound: SocketAddr,
     kind: ListenerKind,
+}
+
+impl Listening {
+    /// Whether this is that listener, as it is configured.
+    fn is(&self, listener: &Listener) -> bool {
+        self.configured == listener.address && self.kind == listener.kind
+    }
+
+    /// Whether only the scheme differs. Port 0 is another port each time.
+    fn can_become(&self, listener: &Listener) -> bool {
+        self.configured == listener.address && self.kind != listener.kind && listener.address.port() != 0
+    }
 }
 
 struct Server {
@@ -243,6 +255,7 @@ fn listen_faults(faults: &[ListenFault]) -> ServeError {
 fn new_admin_state(workers: &[Handle], log: Option<&Arc<AccessLog>>) -> admin::State {
     admin::State {
         workers: workers.iter().map(|worker| Arc::clone(&worker.metrics)).collect(),
+        log: log.cloned(),
         draining: false.into(),
         started: SystemTime::now(),
         reloads: Default::default(),
@@ -255,7 +268,6 @@ fn start_workers(
     mut ears: Vec<Vec<worker::Ear>>,
     snapshots: &Arc<ArcSwap<Snapshot>>,
     log: Option<&Arc<AccessLog>>,
-        log: log.cloned(),
     settings: &Settings,
 ) -> Result<Vec<Handle>, ServeError> {
     let totals = Arc::new(Totals::default());

@@ -48,6 +48,8 @@ pub(crate) struct Ear {
 pub(crate) enum Command {
     /// Take connections here, too.
     Listen(Ear),
+    /// Serve new connections there in another way.
+    ChangeKind(SocketAddr, ListenerKind),
     /// Take no more connections there.
     StopListening(SocketAddr),
     /// Take no more connections at all, finish what is under way within this time, and end.
@@ -132,11 +134,25 @@ fn run(setup: Setup, metrics: Arc<Metrics>, inbox: UnboundedReceiver<Command>) {
     }
 }
 
+/// How the task that takes a listener's connections is told what to do: it looks here when woken.
+struct EarControl {
+    address: SocketAddr,
+    /// `None`: take no more connections.
+    kind: Cell<Option<ListenerKind>>,
+    changed: tokio::sync::Notify,
+}
+
+impl EarControl {
+    fn change(&self, kind: Option<ListenerKind>) {
+        self.kind.set(kind);
+        self.changed.notify_one();
+    }
+}
+
 struct Worker {
     service: Rc<Service>,
     totals: Arc<Totals>,
-    /// Listeners stop when their flag is raised and they are woken.
-    ears: RefCell<Vec<(SocketAddr, Rc<tokio::sync::Notify>)>>,
+    ears: RefCell<Vec<Rc<EarControl>>>,
     generation: Cell<u64>,
     initial: RefCell<Vec<Ear>>,
 }
@@ -171,6 +187,7 @@ impl Worker {
         while let Some(command) = inbox.recv().await {
             match command {
                 Command::Listen(ear) => self.listen(ear),
+                Command::ChangeKind(address, kind) => self.change_kind(address, kind),
                 Command::StopListening(address) => self.stop_listening(|known| known == address),
                 Command::Drain(limit) => return self.drain(limit, &mut inbox).await,
                 Command::Stop => return,
@@ -179,16 +196,26 @@ impl Worker {
     }
 
     fn listen(self: &Rc<Self>, ear: Ear) {
-        let stop = Rc::new(tokio::sync::Notify::new());
-        self.ears.borrow_mut().push((ear.address, Rc::clone(&stop)));
-        tokio::task::spawn_local(accept::run(Rc::clone(self), ear, stop));
+        let control = Rc::new(EarControl {
+            address: ear.address,
+            kind: Cell::new(Some(ear.kind)),
+            changed: tokio::sync::Notify::new(),
+        });
+        self.ears.borrow_mut().push(Rc::clone(&control));
+        tokio::task::spawn_local(accept::run(Rc::clone(self), ear, control));
+    }
+
+    fn change_kind(&self, address: SocketAddr, kind: ListenerKind) {
+        for ear in self.ears.borrow().iter().filter(|ear| ear.address == address) {
+            ear.change(Some(kind));
+        }
     }
 
     fn stop_listening(&self, which: impl Fn(SocketAddr) -> bool) {
-        self.ears.borrow_mut().retain(|(address, stop)| {
-            let stops = which(*address);
+        self.ears.borrow_mut().retain(|ear| {
+            let stops = which(ear.address);
             if stops {
-                stop.notify_one();
+                ear.change(None);
             }
             !stops
         });

@@ -102,7 +102,11 @@ impl Server {
         self.warn_about_restarts(&settings);
         self.settings = settings;
         self.development = development;
+        let changed = self.change_kinds();
         self.publish(sites, acceptor, &added);
+        for Listening { bound, kind, .. } in changed {
+            self.tell_all(|| Command::ChangeKind(bound, kind));
+        }
         self.apply_listeners(added);
         Ok(watch)
     }
@@ -179,11 +183,7 @@ impl Server {
     fn bind_added(&mut self, settings: &Settings) -> Result<Vec<crate::listeners::Bound>, Vec<String>> {
         let mut added = Vec::new();
         for listener in &settings.listeners {
-            let known = self
-                .listening
-                .iter()
-                .any(|known| known.configured == listener.address && known.kind == listener.kind);
-            if known {
+            if self.listening.iter().any(|known| known.is(listener) || known.can_become(listener)) {
                 continue;
             }
             match self.binder.bind(listener) {
@@ -202,6 +202,20 @@ impl Server {
         Ok(added.into_iter().map(|(_, bound)| bound).collect())
     }
 
+    /// Notes which sockets are to serve in another way: those whose address is configured as before, but with another
+    /// scheme. The address is never given up, so nobody is refused, and nobody else can take it. Returns them.
+    fn change_kinds(&mut self) -> Vec<Listening> {
+        let listeners = &self.settings.listeners;
+        let mut changed = Vec::new();
+        for known in &mut self.listening {
+            if let Some(listener) = listeners.iter().find(|listener| known.can_become(listener)) {
+                known.kind = listener.kind;
+                changed.push(known.clone());
+            }
+        }
+        changed
+    }
+
     /// Opens the new ears and closes those that are no longer wanted.
     fn apply_listeners(&mut self, added: Vec<crate::listeners::Bound>) {
         for bound in added {
@@ -210,12 +224,10 @@ impl Server {
             }
         }
         let settings = &self.settings;
-        let (kept, gone): (Vec<_>, Vec<_>) = self.listening.drain(..).partition(|known| {
-            settings
-                .listeners
-                .iter()
-                .any(|listener| listener.address == known.configured && listener.kind == known.kind)
-        });
+        let (kept, gone): (Vec<_>, Vec<_>) = self
+            .listening
+            .drain(..)
+            .partition(|known| settings.listeners.iter().any(|listener| known.is(listener)));
         self.listening = kept;
         for listener in gone {
             self.tell_all(|| Command::StopListening(listener.bound));

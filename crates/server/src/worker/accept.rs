@@ -1,49 +1,58 @@
 //! Taking connections, and refusing those that there is no room for.
 
-use super::{Ear, HandshakeTicket, Place, Worker};
+use super::{Ear, EarControl, HandshakeTicket, Place, Worker};
 use crate::{connection, metrics::Refused, report};
 use linerate_config::ListenerKind;
 use linerate_os::socket;
 use std::{fs::File, io, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Notify,
-};
+use tokio::net::{TcpListener, TcpStream};
 
 /// How long to let a listener rest when the system is short of something and nothing can be given up.
 const REST: Duration = Duration::from_millis(100);
+
 /// Takes connections until told to stop; those that wait in the kernel's queue by then are still taken.
-pub(super) async fn run(worker: Rc<Worker>, ear: Ear, stop: Rc<Notify>) {
-    // `sendfile` holds an unfilled last segment back, and on loopback a segment is 64 KiB: above a low mark the socket
-    // would count as full of bytes that do not leave. Nor is anything gained: the bytes wait in the page cache anyway.
-    let low_water_bytes = match ear.kind {
-        ListenerKind::Tls => worker.service.snapshots.load().not_sent_low_water_bytes,
-        ListenerKind::Plaintext | ListenerKind::Redirect => None,
-    };
-    if let Err(error) = socket::prepare_listener(&ear.socket, low_water_bytes) {
-        report::warn(&format!("{}: the listener's options could not be set: {error}", ear.address));
-    }
-    let listener = match TcpListener::from_std(ear.socket) {
+pub(super) async fn run(worker: Rc<Worker>, ear: Ear, control: Rc<EarControl>) {
+    let Ear { socket, address, mut kind } = ear;
+    let listener = match TcpListener::from_std(socket) {
         Ok(listener) => listener,
-        Err(error) => return report::warn(&format!("{}: cannot listen: {error}", ear.address)),
+        Err(error) => return report::warn(&format!("{address}: cannot listen: {error}")),
     };
+    worker.prepare(&listener, address, kind);
     let mut spare = Spare::new();
     loop {
         let accepted = tokio::select! {
             biased;
-            accepted = listener.accept() => accepted,
-            () = stop.notified() => break,
+            accepted = listener.accept() => Some(accepted),
+            () = control.changed.notified() => None,
         };
-        match accepted {
-            Ok((stream, address)) => worker.admit(stream, address, ear.kind),
-            Err(error) => worker.accept_failed(&error, &listener, &mut spare).await,
+        match (accepted, control.kind.get()) {
+            (Some(Ok((stream, peer))), wanted) => worker.admit(stream, peer, wanted.unwrap_or(kind)),
+            (Some(Err(error)), _) => worker.accept_failed(&error, &listener, &mut spare).await,
+            (None, Some(wanted)) => {
+                kind = wanted;
+                worker.prepare(&listener, address, kind);
+            }
+            (None, None) => break,
         }
     }
-    // `accept` is asked first and empties the queue before `stop` is looked at, so nobody is left behind here but who
+    // `accept` is asked first and empties the queue before `control` is looked at, so nobody is left behind here but who
     // comes in this very moment.
 }
 
 impl Worker {
+    /// Sets what connections inherit from their listener.
+    fn prepare(&self, listener: &TcpListener, address: SocketAddr, kind: ListenerKind) {
+        // `sendfile` holds an unfilled last segment back, and on loopback a segment is 64 KiB: above a low mark the socket
+        // would count as full of bytes that do not leave. Nor is anything gained: the bytes wait in the page cache anyway.
+        let low_water_bytes = match kind {
+            ListenerKind::Tls => self.service.snapshots.load().not_sent_low_water_bytes,
+            ListenerKind::Plaintext | ListenerKind::Redirect => None,
+        };
+        if let Err(error) = socket::prepare_listener(listener, low_water_bytes) {
+            report::warn(&format!("{address}: the listener's options could not be set: {error}"));
+        }
+    }
+
     fn admit(&self, stream: TcpStream, address: SocketAddr, kind: ListenerKind) {
         let metrics = &self.service.workplace.metrics;
         let snapshot = self.service.snapshots.load();

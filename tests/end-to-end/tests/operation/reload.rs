@@ -169,6 +169,40 @@ fn listeners_come_and_go() {
 }
 
 #[test]
+fn a_listener_changes_its_scheme_where_it_is() {
+    let (fixture, bytes) = fixture();
+    let address = free_address();
+    let config = fixture.server.folder().join("linerate.toml");
+    let reload_as = |listener: String| {
+        let toml = toml_for(&fixture.site, &fixture.pair, &generation(0));
+        let listeners = format!("\"http://127.0.0.1:0\", {listener:?}");
+        fs::write(&config, toml.replace("\"http://127.0.0.1:0\"", &listeners)).unwrap();
+        fixture.server.reload();
+    };
+    let trust = client_config(&fixture.pair);
+    let secure = || Connection::try_tls(address, &trust, "localhost");
+
+    reload_as(format!("http://{address}"));
+    let mut was_plain = Connection::plain(address);
+    was_plain.get("/file", "").assert_is(200, &bytes);
+    // The worker hears of the change after the reload is reported.
+    reload_as(format!("https://{address}"));
+    wait_until("TLS where there was none", || secure().is_ok());
+    let mut was_secure = secure().unwrap();
+    was_secure.get("/file", "").assert_is(200, &bytes);
+    reload_as(format!("redirect://{address}"));
+    wait_until("a redirect where there was TLS", || secure().is_err());
+    let moved = Connection::plain(address).get("/file", "");
+    assert_eq!(moved.status, 308);
+    let port = fixture.address(Transport::Tls).port();
+    assert_eq!(moved.expect("Location"), format!("https://localhost:{port}/file"));
+    // Who was connected stays connected, as before.
+    was_plain.get("/file", "").assert_is(200, &bytes);
+    was_secure.get("/file", "").assert_is(200, &bytes);
+    assert_eq!(fixture.server.metric("linerate_reloads_succeeded", ""), 3.0);
+}
+
+#[test]
 fn a_listener_that_cannot_be_had_leaves_all_as_it_was() {
     let (fixture, bytes) = fixture();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

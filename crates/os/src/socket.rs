@@ -132,10 +132,72 @@ pub fn send_file(socket: &impl AsFd, file: &File, offset: u64, length_bytes: usi
     }
 }
 
+/// Bytes that were sent and that the peer's system has not acknowledged yet, those that still wait in our kernel
+/// included. It shrinks while nothing is sent if, and only if, the peer takes something. `None` where the system does
+/// not tell.
+#[must_use]
+pub fn unacknowledged_bytes(socket: &impl AsFd) -> Option<u64> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use rustix::ioctl::{Getter, Opcode, ioctl};
+        /// tcp(7): SIOCOUTQ is TIOCOUTQ.
+        const SIOCOUTQ: Opcode = libc::TIOCOUTQ as Opcode;
+        // SAFETY: the request takes no argument but a pointer to one `int`, which the kernel fills in
+        // (net/ipv4/tcp.c, tcp_ioctl); it fails, with nothing written, on what is no connected socket.
+        let bytes = unsafe { ioctl(socket, Getter::<SIOCOUTQ, libc::c_int>::new()) };
+        bytes.ok().and_then(|bytes| u64::try_from(bytes).ok())
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    {
+        let _ = socket;
+        None
+    }
+}
+
 /// Tells the peer that nothing more will be sent, and lets it read what is under way (`shutdown(SHUT_WR)`).
 ///
 /// # Errors
 /// The kernel's, for a connection that is already gone.
 pub fn finish_sending(socket: &impl AsFd) -> io::Result<()> {
     Ok(rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?)
+}
+
+#[cfg(all(test, any(target_os = "linux", target_os = "android")))]
+mod tests {
+    use super::*;
+    use std::{
+        io::Read,
+        net::TcpStream,
+        thread,
+        time::{Duration, Instant},
+    };
+
+    #[test]
+    fn what_the_peer_has_not_taken_is_told() {
+        let listener = listen("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let ours = loop {
+            match listener.accept() {
+                Ok((ours, _)) => break ours,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        };
+        assert_eq!(unacknowledged_bytes(&ours), Some(0));
+        let mut sent_bytes = 0;
+        while let Ok(bytes) = send(&ours, &[7; 65_536], Follows::Nothing) {
+            sent_bytes += bytes;
+        }
+        let full = unacknowledged_bytes(&ours).unwrap();
+        assert!(0 < full && full <= sent_bytes as u64, "{full} of {sent_bytes}");
+        thread::sleep(Duration::from_millis(50));
+        let settled = unacknowledged_bytes(&ours).unwrap();
+        assert!(0 < settled && settled <= full, "what its buffer had no room for is left: {settled}");
+        peer.read_exact(&mut vec![0; sent_bytes]).unwrap();
+        let started = Instant::now();
+        while unacknowledged_bytes(&ours) != Some(0) {
+            assert!(started.elapsed() < Duration::from_secs(5), "all was taken");
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(unacknowledged_bytes(&std::fs::File::open("/dev/null").unwrap()), None);
+    }
 }

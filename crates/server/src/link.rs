@@ -11,9 +11,10 @@ pub(crate) use close::Linger;
 
 use crate::{
     ending::Ending,
-    watch::{Stage, Watch},
+    watch::{Expiry, Stage, Watch},
     workplace::Workplace,
 };
+use linerate_os::socket;
 use linerate_record::{Channel, KeySource};
 use std::{future::poll_fn, io, rc::Rc, task::Poll};
 use tokio::{io::Interest, net::TcpStream};
@@ -120,8 +121,17 @@ impl<K: KeySource> Link<K> {
     /// Waits until the socket is readable (if `read`) or writable (if `write`), or the deadline passes.
     async fn wait(&self, read: bool, write: bool) -> Result<Woken, Ending> {
         poll_fn(|context| {
-            if let Some(expiry) = self.watch.poll_expired(context) {
-                return Poll::Ready(Err(Ending::Expired(expiry)));
+            if self.watch.take_request_to_note() {
+                self.watch.note(socket::unacknowledged_bytes(&self.stream));
+            }
+            while let Some(expiry) = self.watch.poll_expired(context) {
+                if expiry != Expiry::Deadline(Stage::Sending) || !self.peer_took_something() {
+                    return Poll::Ready(Err(Ending::Expired(expiry)));
+                }
+                // It gets as long again, and has to take more in that time.
+                self.watch.reset();
+                self.begin(Stage::Sending);
+                self.watch.note(socket::unacknowledged_bytes(&self.stream));
             }
             if read && let Poll::Ready(ready) = self.stream.poll_read_ready(context) {
                 return Poll::Ready(ready.map(|()| Woken::Readable).map_err(Ending::Socket));
@@ -132,6 +142,12 @@ impl<K: KeySource> Link<K> {
             Poll::Pending
         })
         .await
+    }
+
+    /// Whether the peer, in the wait that is under way, took some of what the kernel holds. The socket counts as writable
+    /// only when much of that is gone, which a slow peer may need longer for than it is allowed to do nothing.
+    fn peer_took_something(&self) -> bool {
+        self.watch.has_shrunk(socket::unacknowledged_bytes(&self.stream))
     }
 
     /// Tells the runtime that a system call, made around it, found the socket not ready: the next wait really waits.

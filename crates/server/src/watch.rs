@@ -42,6 +42,12 @@ pub(crate) struct Watch {
     stage: Cell<Stage>,
     deadline_ms: Cell<u64>,
     expired: Cell<Option<Expiry>>,
+    /// The deadline that the last sweep saw: still the same, it tells that nothing was sent in between.
+    swept_deadline_ms: Cell<u64>,
+    /// A response is stuck: what the peer has taken so far is to be noted.
+    is_to_note: Cell<bool>,
+    /// For which deadline, and what, was noted; [`Watch::note`].
+    noted: Cell<Option<(u64, Option<u64>)>>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -63,6 +69,34 @@ impl Watch {
         self.expired.get()
     }
 
+    /// Whether the task was woken to [`note`](Self::note) what the peer has taken; true once for each wait.
+    pub(crate) fn take_request_to_note(&self) -> bool {
+        self.is_to_note.take()
+    }
+
+    /// Notes what the peer has left unacknowledged at the moment, for the wait that is under way.
+    pub(crate) fn note(&self, unacknowledged_bytes: Option<u64>) {
+        self.noted.set(Some((self.deadline_ms.get(), unacknowledged_bytes)));
+    }
+
+    /// Whether the peer has taken something since that was noted.
+    pub(crate) fn has_shrunk(&self, unacknowledged_bytes: Option<u64>) -> bool {
+        let noted = self.noted.get().filter(|(deadline_ms, _)| *deadline_ms == self.deadline_ms.get());
+        noted
+            .and_then(|(_, before_bytes)| before_bytes)
+            .zip(unacknowledged_bytes)
+            .is_some_and(|(before_bytes, now_bytes)| now_bytes < before_bytes)
+    }
+
+    /// Whether a response is stuck, and what the peer has taken was not noted yet. True from the second sweep on, so
+    /// that a transfer that goes well costs nothing.
+    fn is_stuck(&self) -> bool {
+        let deadline_ms = self.deadline_ms.get();
+        self.swept_deadline_ms.replace(deadline_ms) == deadline_ms
+            && self.stage.get() == Stage::Sending
+            && self.noted.get().is_none_or(|(noted_for_ms, _)| noted_for_ms != deadline_ms)
+    }
+
     /// Starts afresh after a wait was ended: closing is allowed its own time.
     pub(crate) fn reset(&self) {
         self.expired.set(None);
@@ -70,6 +104,10 @@ impl Watch {
 
     fn expire(&self, expiry: Expiry) {
         self.expired.set(Some(expiry));
+        self.wake();
+    }
+
+    fn wake(&self) {
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
@@ -90,6 +128,9 @@ impl Watches {
             stage: Cell::new(Stage::Handshake),
             deadline_ms: Cell::new(u64::MAX),
             expired: Cell::new(None),
+            swept_deadline_ms: Cell::new(u64::MAX),
+            is_to_note: Cell::new(false),
+            noted: Cell::new(None),
             waker: RefCell::new(None),
         });
         self.all.borrow_mut().push(Rc::downgrade(&watch));
@@ -105,6 +146,9 @@ impl Watches {
                 watch.expire(Expiry::Drain);
             } else if watch.deadline_ms.get() < now_ms && watch.expired.get().is_none() {
                 watch.expire(Expiry::Deadline(watch.stage.get()));
+            } else if watch.is_stuck() {
+                watch.is_to_note.set(true);
+                watch.wake();
             }
             true
         });
@@ -137,7 +181,7 @@ mod tests {
         let watches = Watches::default();
         let (slow, quick) = (watches.enter(), watches.enter());
         slow.begin(Stage::Head, 100);
-        quick.begin(Stage::Sending, 300);
+        quick.begin(Stage::Idle, 300);
         let wakes = Arc::new(Counts(AtomicU32::new(0)));
         let waker = Waker::from(Arc::clone(&wakes));
         let context = Context::from_waker(&waker);
@@ -148,6 +192,34 @@ mod tests {
         assert_eq!(slow.poll_expired(&context), Some(Expiry::Deadline(Stage::Head)));
         assert_eq!(quick.poll_expired(&context), None);
         assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_response_that_is_stuck_is_looked_at_once_before_its_deadline() {
+        let watches = Watches::default();
+        let watch = watches.enter();
+        let context = Context::from_waker(Waker::noop());
+        let is_asked_at = |now_ms| {
+            watches.sweep(now_ms);
+            watch.take_request_to_note()
+        };
+        watch.begin(Stage::Sending, 1000);
+        assert!(!is_asked_at(200));
+        watch.begin(Stage::Sending, 1300);
+        assert!(!is_asked_at(400), "something was sent in between");
+        assert!(is_asked_at(600));
+        assert!(!watch.has_shrunk(Some(0)), "nothing to compare with");
+        watch.note(Some(50));
+        assert!(!is_asked_at(800), "noted already");
+        assert!(watch.has_shrunk(Some(49)) && !watch.has_shrunk(Some(50)) && !watch.has_shrunk(None));
+        assert_eq!(watch.poll_expired(&context), None);
+        watches.sweep(1400);
+        assert_eq!(watch.poll_expired(&context), Some(Expiry::Deadline(Stage::Sending)));
+        watch.reset();
+        watch.begin(Stage::Sending, 2400);
+        assert!(!watch.has_shrunk(Some(0)), "noted for another wait");
+        watch.begin(Stage::Idle, 2500);
+        assert!(!is_asked_at(1600) && !is_asked_at(1800), "only responses are sent");
     }
 
     #[test]

@@ -109,7 +109,9 @@ impl Batch {
         // the records, so that each first one had to be put together by a copy: it gets a record of its own, which
         // also lets the client read it before the rest has come.
         let first_record_bytes = match (mapping, pieces.upcoming(u64::MAX).next()) {
-            (Some(_), Some(Piece::Bytes(bytes))) if pieces.remaining_bytes() > MAX_PLAINTEXT_BYTES as u64 => bytes.len(),
+            (Some(_), Some(Piece::Bytes(bytes))) if pieces.remaining_bytes() > MAX_PLAINTEXT_BYTES as u64 => {
+                bytes.len()
+            }
             _ => MAX_PLAINTEXT_BYTES,
         };
         let planned_bytes = self.plan(sealer, pieces.remaining_bytes(), sizing, first_record_bytes);
@@ -129,7 +131,13 @@ impl Batch {
     }
 
     /// Lays out the records of this batch. Returns the plaintext bytes they will carry.
-    fn plan(&mut self, sealer: &Sealer, available_bytes: u64, sizing: Sizing, first_record_bytes: usize) -> u64 {
+    fn plan(
+        &mut self,
+        sealer: &Sealer,
+        available_bytes: u64,
+        sizing: Sizing,
+        first_record_bytes: usize,
+    ) -> u64 {
         self.records.clear();
         let layout = sealer.layout();
         let record_bytes = sizing.record_bytes.clamp(1, MAX_PLAINTEXT_BYTES);

@@ -187,7 +187,8 @@ impl<K: KeySource> Link<K> {
         let file = source.file.try_clone().map_err(Ending::Unreadable)?;
         let length_bytes = (range.end - range.start).max(FETCH_BYTES);
         let fetched =
-            tokio::task::spawn_blocking(move || file::read_ahead(&file, range.start, length_bytes, how)).await;
+            tokio::task::spawn_blocking(move || file::read_ahead(&file, range.start, length_bytes, how))
+                .await;
         match fetched {
             Ok(result) => result.map_err(Ending::Unreadable),
             // The pool is shut down, or the read panicked: either way the bytes will not come.

@@ -51,19 +51,26 @@ pub(crate) struct HotFile {
 
 impl HotFile {
     /// The file's mapping, made now if the file is large enough, at rest, and there is room for it. `None` means: read
-    /// it. The answer stays the same as long as the file does.
+    /// it. Once a file is old enough the answer stays the same as long as the file does.
     pub(crate) fn mapping(&self, content: &Content, workplace: &Workplace) -> Option<&Mapping> {
+        if self.mapping.get().is_none() && is_young(content) {
+            return None;
+        }
         let entry = self.mapping.get_or_init(|| map(content, workplace));
         // A mapping that was truncated once stays what it is: zeros. The file is read from then on.
         entry.as_ref().map(|(mapping, _)| mapping).filter(|mapping| !mapping.is_broken())
     }
 }
 
+/// A clock or a file from the future counts as young: reading is always right.
+fn is_young(content: &Content) -> bool {
+    let now = i64::try_from(Workplace::unix_seconds()).unwrap_or(i64::MAX);
+    now.saturating_sub(content.modified().unix_seconds) < QUIET_SECONDS
+}
+
 fn map(content: &Content, workplace: &Workplace) -> Option<(Mapping, Share)> {
     let length_bytes = content.length_bytes();
-    let age_seconds = i64::try_from(Workplace::unix_seconds()).ok()? - content.modified().unix_seconds;
     if length_bytes < workplace.tuning.get().map_threshold_bytes
-        || age_seconds < QUIET_SECONDS
         || !residency_is_visible(content.file())
     {
         return None;

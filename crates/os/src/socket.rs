@@ -53,6 +53,19 @@ pub fn prepare_listener(socket: &impl AsFd, not_sent_low_water_bytes: Option<u32
     Ok(())
 }
 
+/// Holds segments that are not full back (`TCP_CORK`), or lets them go: for the length of a long response, so that
+/// none of the calls that it is sent by ends in a small segment.
+///
+/// # Errors
+/// The kernel's, for a connection that is already gone.
+pub fn hold_small_segments(socket: &impl AsFd, held: bool) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    rustix::net::sockopt::set_tcp_cork(socket, held)?;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = (socket, held);
+    Ok(())
+}
+
 /// Whether more bytes follow at once, so that the kernel may hold a part-filled segment back (`MSG_MORE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follows {

@@ -49,6 +49,10 @@ impl<K: KeySource> Link<K> {
     ) -> Result<(), Ending> {
         self.begin(Stage::Sending);
         let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
+        let corked = matches!(self.protection, Protection::Plain) && pieces.remaining_bytes() > quantum_bytes;
+        if corked {
+            socket::hold_small_segments(&self.stream, true).map_err(Ending::Socket)?;
+        }
         let mut turn_bytes = 0;
         let mut last_cold = None;
         loop {
@@ -62,7 +66,11 @@ impl<K: KeySource> Link<K> {
                 self.flush().await?;
             }
             if pieces.is_done() {
-                return Ok(());
+                return if corked {
+                    socket::hold_small_segments(&self.stream, false).map_err(Ending::Socket)
+                } else {
+                    Ok(())
+                };
             }
             match self.turn(pieces, source)? {
                 Turn::Sent(bytes) => {

@@ -70,9 +70,7 @@ fn is_young(content: &Content) -> bool {
 
 fn map(content: &Content, workplace: &Workplace) -> Option<(Mapping, Share)> {
     let length_bytes = content.length_bytes();
-    if length_bytes < workplace.tuning.get().map_threshold_bytes
-        || !residency_is_visible(content.file())
-    {
+    if length_bytes < workplace.tuning.get().map_threshold_bytes || !residency_is_visible(content.file()) {
         return None;
     }
     let share = workplace.mapped_bytes.take(length_bytes)?;

@@ -107,29 +107,6 @@ pub fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Receives what there is into the spare room of `buffer`, at most `limit_bytes`, and appends it: the memory need not
-/// be zeroed first. 0 once the peer has closed its side.
-///
-/// # Errors
-/// As [`receive`].
-pub fn receive_append(socket: &impl AsFd, buffer: &mut Vec<u8>, limit_bytes: usize) -> io::Result<usize> {
-    buffer.reserve(limit_bytes);
-    let start = buffer.len();
-    loop {
-        let spare = &mut buffer.spare_capacity_mut()[..limit_bytes];
-        match rustix::net::recv(socket, spare, RecvFlags::DONTWAIT) {
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-            Ok(((filled, _), _)) => {
-                let received = filled.len();
-                // SAFETY: the kernel has written `received` bytes from `start` on, within the capacity.
-                unsafe { buffer.set_len(start + received) };
-                return Ok(received);
-            }
-        }
-    }
-}
-
 /// Sends up to `length_bytes` of `file` from `offset` on, from the page cache into the socket.
 /// Returns the bytes sent; fewer than the socket has room for means that the file ends there.
 ///

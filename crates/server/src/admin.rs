@@ -101,7 +101,7 @@ async fn answer(mut stream: TcpStream, state: &State) -> io::Result<()> {
     let response = loop {
         match parse_request(&buffer, &limits) {
             Ok(Some((request, _))) => {
-                let responder = Responder::for_request(&request, &date, Some("linerate"), false);
+                let responder = Responder::for_request(&request, &date, crate::SERVER, false);
                 break respond(&responder, request.method, request.path, state);
             }
             Ok(None) => {
@@ -111,7 +111,7 @@ async fn answer(mut stream: TcpStream, state: &State) -> io::Result<()> {
             }
             Err(error) => {
                 let mut page = Vec::new();
-                let responder = Responder::without_request(&date, Some("linerate"));
+                let responder = Responder::without_request(&date, crate::SERVER);
                 let _ = responder.plain_error(error.status(), error.explanation(), &mut page);
                 break page;
             }

@@ -171,7 +171,7 @@ async fn refuse<K: KeySource>(
     let answer = {
         let date = service.workplace.date();
         let mut head = Vec::new();
-        let plan = Responder::without_request(&date, answer::SERVER).error(
+        let plan = Responder::without_request(&date, crate::SERVER).error(
             error.status(),
             error.explanation(),
             &mut head,

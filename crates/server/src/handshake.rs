@@ -115,7 +115,7 @@ pub(crate) async fn answer_plain_http(stream: TcpStream, watch: Rc<Watch>, workp
     let mut page = Vec::new();
     {
         let date: &ImfFixdate = &workplace.date();
-        let _ = Responder::without_request(date, Some("linerate")).plain_error(
+        let _ = Responder::without_request(date, crate::SERVER).plain_error(
             Status::BadRequest,
             "This port speaks TLS: use https:// instead of http://.",
             &mut page,

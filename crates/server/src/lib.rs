@@ -25,5 +25,8 @@ mod watch;
 mod worker;
 mod workplace;
 
+/// What every response names as its Server.
+const SERVER: Option<&str> = Some("linerate");
+
 pub use run::{ServeError, check, run};
 pub use sites::SiteFault;

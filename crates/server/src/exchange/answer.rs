@@ -17,8 +17,6 @@ use linerate_http::{
 };
 use std::{io, rc::Rc, sync::Arc, time::Instant};
 
-/// The Server header.
-pub(super) const SERVER: Option<&str> = Some("linerate");
 /// What can be asked of a file.
 const ALLOW: &str = "GET, HEAD, OPTIONS";
 
@@ -173,7 +171,7 @@ impl Desk<'_, '_> {
         let mut head = std::mem::take(&mut self.head);
         let (plan, persists) = {
             let date = workplace.date();
-            let responder = Responder::for_request(self.request, &date, SERVER, self.may_persist)
+            let responder = Responder::for_request(self.request, &date, crate::SERVER, self.may_persist)
                 .with_headers(headers)
                 .with_ranges_limit(self.ranges_limit);
             (write(&responder, &mut head), responder.persist)

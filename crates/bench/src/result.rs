@@ -1,0 +1,205 @@
+//! What a run of an experiment found out, and the form of its `result.json`.
+//!
+//! Field names are stable within one [`SCHEMA`]; a field may be added, never change its meaning. Units stand in the
+//! names; GB is 1e9 bytes, KB (in service demand alone, as netperf has it) is 1024.
+
+use std::collections::BTreeMap;
+
+use linerate_load::report::LoadReport;
+use serde::{Deserialize, Serialize};
+
+/// The name and version of this form.
+pub const SCHEMA: &str = "linerate-bench/1";
+
+/// Something that this machine may be unable to tell. Never a zero in place of "don't know".
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reading<T> {
+    /// What was read.
+    Value(T),
+    /// Why it could not be read.
+    NotAvailable(String),
+}
+
+/// One run of one experiment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ExperimentRun {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The experiment's name.
+    pub name: String,
+    /// The experiment's file as it was run, in TOML.
+    pub definition: String,
+    /// What the experiment is about, in a sentence.
+    pub title: String,
+    /// The paper, and what of it is reproduced.
+    pub source: String,
+    /// The swept variable that is the plot's horizontal axis: "connections", "file_bytes".
+    pub axis: String,
+    /// When it began, in seconds since 1970-01-01 UTC.
+    pub started_unix_s: u64,
+    /// Shortened by `--quick`.
+    pub quick: bool,
+    /// The command line of the whole run.
+    pub command: Vec<String>,
+    /// What it ran on: group ("kernel", "cpu", "network", …), then fact, then value.
+    pub environment: BTreeMap<String, BTreeMap<String, Reading<String>>>,
+    /// What was measured, in the order of the definition.
+    pub servers: Vec<ServerUsed>,
+    /// One for each server and value of the sweep.
+    pub points: Vec<Point>,
+    /// Servers or points left out, with the reason.
+    pub skipped: Vec<String>,
+    /// What the paper says.
+    pub published: Vec<PublishedSeries>,
+    /// It was interrupted: points are missing.
+    pub incomplete: bool,
+}
+
+/// One server as it was run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ServerUsed {
+    /// The name in the plots: "linerate user", "nginx plaintext".
+    pub name: String,
+    /// What it calls itself, with the version.
+    pub version: String,
+    /// How it was started.
+    pub command: Vec<String>,
+    /// Its configuration file, as written out.
+    pub configuration: String,
+    /// Speaks plaintext: what others are held against.
+    pub plaintext: bool,
+}
+
+/// One server at one value of the sweep.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Point {
+    /// [`ServerUsed::name`].
+    pub server: String,
+    /// Every variable of the sweep: "connections" → 10, "file_bytes" → 1e6, "cipher" → "TLS_AES_256_GCM_SHA384".
+    pub variables: BTreeMap<String, Variable>,
+    /// How the load client was called.
+    pub client_command: Vec<String>,
+    /// In the order in which they were run. Round n of one server is beside round n of the others in time.
+    pub rounds: Vec<Round>,
+}
+
+/// A value of a swept variable.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Variable {
+    /// A number.
+    Number(f64),
+    /// A word.
+    Word(String),
+}
+
+/// One round of a point.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Round {
+    /// It was measured.
+    Measured(Box<Measurement>),
+    /// It failed: why, and the last lines of the server's log.
+    Failed {
+        /// What happened.
+        reason: String,
+        /// The end of what the server wrote.
+        log: Vec<String>,
+    },
+}
+
+/// What one round found out. All costs are of the same span of time, the load client's measured time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Measurement {
+    /// What the load clients saw, one entry for each client machine.
+    pub load: Vec<LoadReport>,
+    /// The span in which costs were read, in seconds.
+    pub elapsed_s: f64,
+    /// Bytes of response bodies per second, as bits: application bandwidth.
+    pub application_gbit_s: f64,
+    /// Bits on the wire per second, with records, heads, TCP, IP and Ethernet; said how it is known in `wire_source`.
+    pub wire_gbit_s: Reading<f64>,
+    /// "interface counters of veth0" or "computed for MSS 1448".
+    pub wire_source: String,
+    /// The server's process(es).
+    pub server: ProcessCost,
+    /// The load client's process(es), on the machine that runs the experiment.
+    pub client: ProcessCost,
+    /// The machine that the server is on.
+    pub machine: MachineCost,
+    /// Server CPU per body byte, in seconds per GB (1e9).
+    pub server_s_per_gb: f64,
+    /// Server CPU per response, in µs.
+    pub server_us_per_response: Reading<f64>,
+    /// Service demand of the server's process, µs per KB (1024 bytes) of body.
+    pub service_demand_us_per_kb: f64,
+    /// Service demand of the whole machine, as netperf defines it: all cores' busy time, µs per KB (1024 bytes) of body.
+    pub machine_service_demand_us_per_kb: Reading<f64>,
+    /// Resident memory of the server at the end of the round, in bytes.
+    pub server_resident_bytes: Reading<u64>,
+    /// Energy of the processor package(s), in joules per GB.
+    pub energy_j_per_gb: Reading<f64>,
+    /// Memory bandwidth, bytes moved per body byte.
+    pub memory_bytes_per_byte: Reading<f64>,
+    /// TCP segments sent again.
+    pub retransmitted_segments: Reading<u64>,
+    /// What changed in `/proc/net/tls_stat`: which engine really ran.
+    pub tls_stat: Reading<BTreeMap<String, u64>>,
+}
+
+/// What a group of processes used.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ProcessCost {
+    /// CPU seconds in user mode.
+    pub user_s: f64,
+    /// CPU seconds in the kernel.
+    pub system_s: f64,
+    /// Times it gave the core up by itself.
+    pub voluntary_switches: Reading<u64>,
+    /// Times the core was taken from it.
+    pub involuntary_switches: Reading<u64>,
+    /// Cycles per body byte.
+    pub cycles_per_byte: Reading<f64>,
+    /// Instructions per body byte.
+    pub instructions_per_byte: Reading<f64>,
+}
+
+/// What a machine's cores did, in core seconds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MachineCost {
+    /// All cores together.
+    pub total: CoreTimes,
+    /// Each core by its number.
+    pub cores: BTreeMap<u32, CoreTimes>,
+}
+
+/// Times of one core, or of several together, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CoreTimes {
+    /// User mode, nice included.
+    pub user_s: f64,
+    /// The kernel for processes.
+    pub system_s: f64,
+    /// Hard interrupts.
+    pub interrupt_s: f64,
+    /// Soft interrupts.
+    pub softirq_s: f64,
+    /// Taken by the hypervisor for others.
+    pub steal_s: f64,
+    /// Idle, waiting for disks included.
+    pub idle_s: f64,
+}
+
+/// One series of a paper.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PublishedSeries {
+    /// Its name in the plot: "T7, NIC TLS".
+    pub name: String,
+    /// The paper and the place in it.
+    pub source: String,
+    /// Which field of a measurement it is to be seen beside: "application_gbit_s", "machine_service_demand_us_per_kb".
+    pub quantity: String,
+    /// Value of the axis and the published value.
+    pub values: Vec<(f64, f64)>,
+}

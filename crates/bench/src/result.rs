@@ -36,6 +36,19 @@ pub struct ExperimentRun {
     pub source: String,
     /// The swept variable that is the plot's horizontal axis: "connections", "file_bytes".
     pub axis: String,
+    /// The axis is to be drawn with a logarithmic scale.
+    #[serde(default)]
+    pub axis_is_logarithmic: bool,
+    /// The fields of a [`Measurement`] that the experiment is about, the most important first: what a plot shows and
+    /// what two runs are compared by. "application_gbit_s", "server_s_per_gb".
+    #[serde(default)]
+    pub quantities: Vec<String>,
+    /// How many rounds each point was to have.
+    #[serde(default)]
+    pub rounds_planned: u32,
+    /// Which machines and cores took which part.
+    #[serde(default)]
+    pub setup: Setup,
     /// When it began, in seconds since 1970-01-01 UTC.
     pub started_unix_s: u64,
     /// Shortened by `--quick`.
@@ -54,6 +67,19 @@ pub struct ExperimentRun {
     pub published: Vec<PublishedSeries>,
     /// It was interrupted: points are missing.
     pub incomplete: bool,
+}
+
+/// Which machines and cores took which part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The address that servers listened on.
+    pub address: String,
+    /// The cores that servers were pinned to.
+    pub server_cores: Vec<u32>,
+    /// The cores of this machine that the load client was pinned to; none where it ran elsewhere.
+    pub client_cores: Vec<u32>,
+    /// The machines that the load came from, by ssh; none where it came from this one.
+    pub client_hosts: Vec<String>,
 }
 
 /// One server as it was run.
@@ -200,6 +226,17 @@ pub struct PublishedSeries {
     pub source: String,
     /// Which field of a measurement it is to be seen beside: "application_gbit_s", "machine_service_demand_us_per_kb".
     pub quantity: String,
-    /// Value of the axis and the published value.
-    pub values: Vec<(f64, f64)>,
+    /// What it says at which value of the axis.
+    pub values: Vec<PublishedValue>,
+}
+
+/// One value of a paper. Where it gives no range, `low` and `high` are the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PublishedValue {
+    /// The value of the axis.
+    pub at: Variable,
+    /// The least that is given.
+    pub low: f64,
+    /// The most that is given.
+    pub high: f64,
 }

@@ -9,6 +9,14 @@ use serde::{Deserialize, Serialize};
 /// The name and version of this form.
 pub const SCHEMA: &str = "linerate-load/1";
 
+/// With `--json` the client writes this as a line of its own to standard error when the warm-up is over and the measured
+/// time begins, whatever else it says there. Whoever started it can then read costs for the same span.
+pub const LINE_MEASURING: &str = "measuring";
+
+/// With `--json` the client writes this as a line of its own to standard error at the moment when the measured time ends,
+/// before it closes its connections and writes its report to standard output.
+pub const LINE_MEASURED: &str = "measured";
+
 /// One run of the load client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LoadReport {

@@ -3,16 +3,12 @@
 use crate::{
     Certificate, CertificateFiles, CertificateWarning, CipherSuite, SiteCertificates, Tickets, TlsError,
     TlsPolicy,
+    first_bytes::ClientHint,
     policy::{chacha20_first, versions},
-    site::Sites,
+    site::{CertificateChoice, Sites},
     tickets::{TICKETS_ON_REQUEST_LIMIT, TICKETS_PER_HANDSHAKE},
 };
-use linerate_record::Aead;
-use rustls::{
-    ServerConfig,
-    crypto::CryptoProvider,
-    server::{NoServerSessionStorage, ResolvesServerCert},
-};
+use rustls::{ServerConfig, crypto::CryptoProvider, server::NoServerSessionStorage};
 use std::{collections::HashMap, fmt, path::Path, sync::Arc, time::SystemTime};
 
 /// The application protocols spoken (RFC 7301), the preferred first. A client that offers only others is refused with
@@ -121,30 +117,31 @@ impl AcceptorBuilder {
         tickets: Tickets,
     ) -> Result<Acceptor, TlsError> {
         let sites = Arc::new(Sites::new(&self.sites, certificates)?);
-        let by_our_order = self.config(suites, &sites, &tickets)?;
-        let chacha20_is_elsewhere =
-            suites.iter().position(|suite| suite.aead() == Aead::ChaCha20Poly1305).is_some_and(|at| at > 0);
-        let chacha20_first = if chacha20_is_elsewhere {
-            self.config(&chacha20_first(suites), &sites, &tickets)?
-        } else {
-            Arc::clone(&by_our_order)
+        let speaks_tls13 = versions(suites).contains(&&rustls::version::TLS13);
+        let chacha20_first = chacha20_first(suites);
+        let config = |hint: ClientHint| {
+            let suites = if hint.prefers_chacha20 { &chacha20_first } else { suites };
+            let is_tls12 = hint.is_tls12_only || !speaks_tls13;
+            let choice = CertificateChoice { sites: Arc::clone(&sites), is_tls12 };
+            self.config(suites, Arc::new(choice), &tickets)
         };
-        Ok(Acceptor { by_our_order, chacha20_first, sites, tickets })
+        let [first, second, third, fourth] = ClientHint::ALL.map(config);
+        let configs = [first?, second?, third?, fourth?];
+        Ok(Acceptor { configs, sites, tickets })
     }
 
     fn config(
         &self,
         suites: &[CipherSuite],
-        sites: &Arc<Sites>,
+        choice: Arc<CertificateChoice>,
         tickets: &Tickets,
     ) -> Result<Arc<ServerConfig>, TlsError> {
         let provider = Arc::new(self.policy.provider(suites));
-        let resolver = Arc::clone(sites) as Arc<dyn ResolvesServerCert>;
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions(suites))
             .map_err(|error| TlsError::PolicyUnusable(error.to_string()))?
             .with_no_client_auth()
-            .with_cert_resolver(resolver);
+            .with_cert_resolver(choice);
         config.alpn_protocols = APPLICATION_PROTOCOLS.map(|protocol| protocol.as_bytes().to_vec()).into();
         config.ignore_client_order = true;
         config.enable_secret_extraction = true;
@@ -163,9 +160,8 @@ impl AcceptorBuilder {
 
 /// What all handshakes share. Immutable: a reload makes another.
 pub struct Acceptor {
-    by_our_order: Arc<ServerConfig>,
-    /// The same, but for the order of the suites.
-    chacha20_first: Arc<ServerConfig>,
+    /// One for each of [`ClientHint::ALL`], in that order.
+    configs: [Arc<ServerConfig>; 4],
     sites: Arc<Sites>,
     tickets: Tickets,
 }
@@ -199,9 +195,10 @@ impl Acceptor {
         self.sites.find(Some(host))
     }
 
-    /// The configuration for a client, by whether it puts a ChaCha20-Poly1305 suite first.
-    pub(crate) fn config(&self, client_wants_chacha20: bool) -> &Arc<ServerConfig> {
-        if client_wants_chacha20 { &self.chacha20_first } else { &self.by_our_order }
+    /// The configuration for a client. What rustls leaves to its user only as a setting of all connections, or does not
+    /// show, is chosen by choosing among several.
+    pub(crate) fn config(&self, hint: ClientHint) -> &Arc<ServerConfig> {
+        &self.configs[hint.index()]
     }
 }
 

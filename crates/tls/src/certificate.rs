@@ -1,7 +1,7 @@
 //! One certificate with its key: read, checked, and asked which hosts it covers.
 
 use crate::{TlsError, pem};
-use rustls::{SignatureScheme, crypto::CryptoProvider, sign::CertifiedKey};
+use rustls::{NamedGroup, SignatureScheme, crypto::CryptoProvider, sign::CertifiedKey};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use std::{
     fmt,
@@ -45,6 +45,16 @@ impl KeyAlgorithm {
             Self::EcdsaP384 => "ECDSA P-384",
             Self::EcdsaP521 => "ECDSA P-521",
             Self::Rsa => "RSA",
+        }
+    }
+
+    /// The curve of an ECDSA key, by its name among the groups of a ClientHello.
+    pub(crate) fn curve(self) -> Option<NamedGroup> {
+        match self {
+            Self::EcdsaP256 => Some(NamedGroup::secp256r1),
+            Self::EcdsaP384 => Some(NamedGroup::secp384r1),
+            Self::EcdsaP521 => Some(NamedGroup::secp521r1),
+            Self::Ed25519 | Self::Rsa => None,
         }
     }
 }

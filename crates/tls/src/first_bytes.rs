@@ -1,4 +1,5 @@
-//! What a peer's first bytes are: a TLS record, plain HTTP, or something else; and which suite it puts first.
+//! What a peer's first bytes are: a TLS record, plain HTTP, or something else; and what its ClientHello wants that rustls
+//! does not show.
 
 use linerate_record::HEADER_BYTES;
 
@@ -70,23 +71,95 @@ pub(crate) fn is_before_tls12(record: &[u8]) -> bool {
 /// The numbers of the ChaCha20-Poly1305 suites (RFC 8446 B.4, RFC 7905).
 const CHACHA20_SUITES: [u16; 3] = [0x1303, 0xCCA8, 0xCCA9];
 
-/// Whether the ClientHello in `record` (its header included) puts a ChaCha20-Poly1305 suite first, as clients do that
-/// have no AES instructions. A hint: `false` if the list doesn't begin in this record. Values that stand for nothing
-/// (GREASE, RFC 8701) are passed over.
-pub(crate) fn prefers_chacha20(record: &[u8]) -> bool {
-    first_cipher_suite(record).is_some_and(|suite| CHACHA20_SUITES.contains(&suite))
+/// What a ClientHello says that decides how it is answered. Both are hints: `false` if it is not in the first record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClientHint {
+    /// It puts a ChaCha20-Poly1305 suite first, as clients do that have no AES instructions.
+    pub(crate) prefers_chacha20: bool,
+    /// It does not offer TLS 1.3.
+    pub(crate) is_tls12_only: bool,
 }
 
-fn first_cipher_suite(record: &[u8]) -> Option<u16> {
-    // After the record's header: type and length of the message (4 bytes), version (2), random (32).
-    let (&session_id_bytes, rest) = record.get(HEADER_BYTES + 38..)?.split_first()?;
-    let rest = rest.get(usize::from(session_id_bytes)..)?;
-    let list_bytes = usize::from(u16::from_be_bytes(*rest.first_chunk::<2>()?));
-    rest[2..]
-        .chunks_exact(2)
-        .take(list_bytes / 2)
-        .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
-        .find(|suite| suite & 0x0F0F != 0x0A0A)
+impl ClientHint {
+    /// All there are; each at its [`index`](Self::index).
+    pub(crate) const ALL: [Self; 4] = [
+        Self { prefers_chacha20: false, is_tls12_only: false },
+        Self { prefers_chacha20: true, is_tls12_only: false },
+        Self { prefers_chacha20: false, is_tls12_only: true },
+        Self { prefers_chacha20: true, is_tls12_only: true },
+    ];
+
+    /// Of the ClientHello in `record` (its header included).
+    pub(crate) fn of(record: &[u8]) -> Self {
+        let mut cursor = Cursor(record);
+        let suites = cursor.cipher_suites();
+        let prefers_chacha20 = suites
+            .and_then(|list| pairs(list).find(|suite| suite & 0x0F0F != 0x0A0A))
+            .is_some_and(|suite| CHACHA20_SUITES.contains(&suite));
+        let is_tls12_only = suites.and_then(|_| cursor.offers_tls13()) == Some(false);
+        Self { prefers_chacha20, is_tls12_only }
+    }
+
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.prefers_chacha20) + 2 * usize::from(self.is_tls12_only)
+    }
+}
+
+/// Reads along a ClientHello (RFC 8446 4.1.2); `None` where the record ends.
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<u16> {
+        let [high, low] = *self.take(2)?.first_chunk()?;
+        Some(u16::from_be_bytes([high, low]))
+    }
+
+    /// What follows a length of one byte.
+    fn short_vector(&mut self) -> Option<&'a [u8]> {
+        let length = *self.take(1)?.first()?;
+        self.take(length.into())
+    }
+
+    /// What follows a length of two bytes.
+    fn vector(&mut self) -> Option<&'a [u8]> {
+        let length = self.number()?;
+        self.take(length.into())
+    }
+
+    /// From the record's beginning on. A list that the record's end cuts is as good as one that ends there.
+    fn cipher_suites(&mut self) -> Option<&'a [u8]> {
+        // Type and length of the message (4 bytes), version (2), random (32).
+        self.take(HEADER_BYTES + 38)?;
+        self.short_vector()?;
+        let length = self.number()?;
+        self.take(usize::from(length).min(self.0.len()))
+    }
+
+    /// From behind the suites on. A client without `supported_versions` offers none but those before TLS 1.3.
+    fn offers_tls13(&mut self) -> Option<bool> {
+        const SUPPORTED_VERSIONS: u16 = 43;
+        const TLS13: u16 = 0x0304;
+        self.short_vector()?;
+        let mut extensions = Cursor(self.vector()?);
+        while !extensions.0.is_empty() {
+            let (kind, body) = (extensions.number()?, extensions.vector()?);
+            if kind == SUPPORTED_VERSIONS {
+                return Some(pairs(Cursor(body).short_vector()?).any(|version| version == TLS13));
+            }
+        }
+        Some(false)
+    }
+}
+
+/// Numbers of two bytes. Some stand for nothing (GREASE, RFC 8701).
+fn pairs(list: &[u8]) -> impl Iterator<Item = u16> {
+    list.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
 }
 
 #[cfg(test)]
@@ -139,6 +212,32 @@ mod tests {
         record
     }
 
+    /// One that goes on behind the suites, with these extensions.
+    fn extended(extensions: &[(u16, &[u8])]) -> Vec<u8> {
+        let mut list = Vec::new();
+        for (kind, body) in extensions {
+            list.extend(kind.to_be_bytes());
+            list.extend((body.len() as u16).to_be_bytes());
+            list.extend(*body);
+        }
+        let mut record = hello(32, &[0x1301]);
+        record.extend([1, 0]);
+        record.extend((list.len() as u16).to_be_bytes());
+        record.extend(list);
+        record
+    }
+
+    fn prefers_chacha20(record: &[u8]) -> bool {
+        ClientHint::of(record).prefers_chacha20
+    }
+
+    #[test]
+    fn every_hint_is_at_its_index() {
+        for (index, hint) in ClientHint::ALL.into_iter().enumerate() {
+            assert_eq!(hint.index(), index);
+        }
+    }
+
     #[test]
     fn the_first_suite_is_found_behind_grease() {
         for session_id_bytes in [0, 32, 255] {
@@ -151,6 +250,26 @@ mod tests {
                 (&[], false),
             ] {
                 assert_eq!(prefers_chacha20(&hello(session_id_bytes, suites)), prefers, "{suites:x?}");
+            }
+        }
+    }
+
+    #[test]
+    fn versions_are_found_among_the_extensions() {
+        for (extensions, is_tls12_only) in [
+            (&[][..], true),
+            (&[(0, &[0; 9][..]), (10, &[0, 2, 0, 29])], true),
+            (&[(0, &[0; 9]), (43, &[4, 3, 4, 3, 3])], false),
+            (&[(43, &[6, 0x2A, 0x2A, 3, 3, 3, 4]), (0, &[])], false),
+            (&[(43, &[2, 3, 3]), (51, &[3, 4])], true),
+            // Malformed: no hint; rustls refuses it.
+            (&[(43, &[4, 3, 3])], false),
+            (&[(43, &[])], false),
+        ] {
+            let whole = extended(extensions);
+            assert_eq!(ClientHint::of(&whole).is_tls12_only, is_tls12_only, "{extensions:?}");
+            for length in 0..whole.len() {
+                assert!(!ClientHint::of(&whole[..length]).is_tls12_only, "cut at {length}: {extensions:?}");
             }
         }
     }

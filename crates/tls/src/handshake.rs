@@ -7,7 +7,7 @@ use crate::{
     Acceptor, CipherSuite, DirectionSecrets, Established, FailureKind, Group, HandshakeFailure, KeySchedule,
     acceptor::APPLICATION_PROTOCOLS,
     established::traffic_key,
-    first_bytes::{FirstBytes, is_before_tls12, prefers_chacha20, recognise},
+    first_bytes::{ClientHint, FirstBytes, is_before_tls12, recognise},
     site::{Resolved, take_resolved},
 };
 use linerate_record::{HEADER_BYTES, MAX_PLAINTEXT_BYTES, Version};
@@ -143,7 +143,7 @@ impl Handshake {
                         "the client speaks TLS 1.1 or below",
                     ));
                 }
-                let config = Arc::clone(self.acceptor.config(prefers_chacha20(waiting_record)));
+                let config = Arc::clone(self.acceptor.config(ClientHint::of(waiting_record)));
                 self.connection = Some(Box::new(UnbufferedServerConnection::new(config)?));
             }
             let offered = &mut pending[..self.held_bytes + record_bytes];
@@ -223,7 +223,7 @@ impl Handshake {
             if let Some(resolved) = take_resolved() {
                 self.resolved = Some(resolved);
             }
-            match state? {
+            match state.map_err(|error| Self::failure(self.resolved.as_ref(), error))? {
                 ConnectionState::EncodeTlsData(chunk) => encode(chunk, outgoing)?,
                 // "Transmitted" is as good as written to `outgoing`: that the caller sends it all, in order, before
                 // anything else, is this module's contract.
@@ -241,6 +241,18 @@ impl Handshake {
                     ));
                 }
             }
+        }
+    }
+
+    /// What rustls' error means. For a TLS 1.2 client that offers schemes, but none that the key can sign with, it has
+    /// no error of its own.
+    fn failure(resolved: Option<&Resolved>, error: rustls::Error) -> HandshakeFailure {
+        match (error, resolved) {
+            (rustls::Error::General(_), Some(resolved)) if !resolved.is_verifiable => HandshakeFailure::new(
+                FailureKind::NoSharedSignatureScheme,
+                "the client can verify none of the site's certificates",
+            ),
+            (error, _) => error.into(),
         }
     }
 

@@ -80,16 +80,32 @@ impl Sites {
         self.certificates.iter().flatten()
     }
 
-    /// The first of the site's certificates that the client can verify; if there is none the first, because a client
-    /// may be more lenient than it says (RFC 8446 4.4.2.2).
-    fn choose(&self, site: usize, hello: &ClientHello<'_>) -> Option<&Arc<Certificate>> {
+    /// The first of the site's certificates that suits the client, and whether the client says that it can verify it.
+    ///
+    /// In TLS 1.2 (`groups_name_curves`) a client's groups tell which curves it takes in certificates, too (RFC 8422
+    /// 5.1.1): a certificate with a curve of the list goes before one without. If the client can verify none the
+    /// answer is the first: a session may be resumed without any.
+    fn choose(
+        &self,
+        site: usize,
+        hello: &ClientHello<'_>,
+        groups_name_curves: bool,
+    ) -> Option<(&Arc<Certificate>, bool)> {
         let certificates = self.certificates.get(site)?;
+        let is_verifiable = |certificate: &Arc<Certificate>| {
+            certificate.certified().key.choose_scheme(hello.signature_schemes()).is_some()
+        };
+        let curves = hello.named_groups().filter(|_| groups_name_curves);
+        let is_on_known_curve = |certificate: &Arc<Certificate>| {
+            let wanted = certificate.algorithm().curve().zip(curves);
+            wanted.is_none_or(|(curve, known)| known.contains(&curve))
+        };
         certificates
             .iter()
-            .find(|certificate| {
-                certificate.certified().key.choose_scheme(hello.signature_schemes()).is_some()
-            })
-            .or_else(|| certificates.first())
+            .find(|certificate| is_verifiable(certificate) && is_on_known_curve(certificate))
+            .or_else(|| certificates.iter().find(|certificate| is_verifiable(certificate)))
+            .map(|certificate| (certificate, true))
+            .or_else(|| certificates.first().map(|certificate| (certificate, false)))
     }
 }
 
@@ -98,6 +114,8 @@ pub(crate) struct Resolved {
     pub(crate) site: usize,
     pub(crate) server_name: Option<Box<str>>,
     pub(crate) certificate: Arc<Certificate>,
+    /// Whether the client says that it can verify the certificate.
+    pub(crate) is_verifiable: bool,
 }
 
 thread_local! {
@@ -111,12 +129,22 @@ pub(crate) fn take_resolved() -> Option<Resolved> {
     RESOLVED.take()
 }
 
-impl ResolvesServerCert for Sites {
+/// What rustls asks.
+#[derive(Debug)]
+pub(crate) struct CertificateChoice {
+    pub(crate) sites: Arc<Sites>,
+    /// Whether it will be TLS 1.2: rustls does not tell.
+    pub(crate) is_tls12: bool,
+}
+
+impl ResolvesServerCert for CertificateChoice {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let site = self.find(hello.server_name());
-        let certificate = Arc::clone(self.choose(site, &hello)?);
+        let site = self.sites.find(hello.server_name());
+        let (certificate, is_verifiable) = self.sites.choose(site, &hello, self.is_tls12)?;
+        let certificate = Arc::clone(certificate);
         let certified = Arc::clone(certificate.certified());
-        RESOLVED.set(Some(Resolved { site, server_name: hello.server_name().map(Box::from), certificate }));
+        let server_name = hello.server_name().map(Box::from);
+        RESOLVED.set(Some(Resolved { site, server_name, certificate, is_verifiable }));
         Some(certified)
     }
 }

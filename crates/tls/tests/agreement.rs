@@ -231,10 +231,54 @@ fn what_has_nothing_in_common_is_refused_by_its_name() {
     let failure = run(&aes_only, &mut client).unwrap_err();
     assert_eq!(failure.kind(), FailureKind::NoSharedSignatureScheme);
 
+    // TLS 1.2 judges it elsewhere: the suite goes with the certificate, and the client's curve is another.
+    let mut pki = Pki::new();
+    let files = pki.issue("own", Algorithm::EcdsaP256, &["site.example"]);
+    let acceptor = support::acceptor(TlsPolicy::default(), one_site(vec![files]));
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let mut builder = pki.client();
+        builder.versions = vec![version];
+        let mut config = builder.config();
+        let verifier = OnlySchemes(vec![SignatureScheme::ECDSA_NISTP384_SHA384]);
+        config.dangerous().set_certificate_verifier(std::sync::Arc::new(verifier));
+        let mut client = support::connect(&std::sync::Arc::new(config), "site.example");
+        let failure = run(&acceptor, &mut client).unwrap_err();
+        assert_eq!(failure.kind(), FailureKind::NoSharedSignatureScheme, "{version:?} {failure}");
+        let said = client.process_new_packets().unwrap_err();
+        assert_eq!(said, rustls::Error::AlertReceived(rustls::AlertDescription::HandshakeFailure));
+    }
+
     // A name that the certificate does not have: the client says so.
     let mut client = pki.client().connect("other.example");
-    let failure = run(&aes_only, &mut client).unwrap_err();
+    let failure = run(&acceptor, &mut client).unwrap_err();
     assert_eq!(failure.kind(), FailureKind::CertificateRefused, "{failure}");
+}
+
+/// RFC 8422 5.1.1: in TLS 1.2 the groups tell which curves the client takes in certificates, too.
+#[test]
+fn a_tls12_client_is_not_shown_a_curve_that_it_does_not_list() {
+    let mut pki = Pki::new();
+    let [ecdsa, rsa] = [(Algorithm::EcdsaP256, "ecdsa"), (Algorithm::Rsa, "rsa")]
+        .map(|(algorithm, label)| pki.issue(label, algorithm, &["site.example"]));
+    let both = acceptor(TlsPolicy::default(), one_site(vec![ecdsa.clone(), rsa]));
+    let only_ecdsa = acceptor(TlsPolicy::default(), one_site(vec![ecdsa]));
+    let (tls12, tls13) = (&rustls::version::TLS12, &rustls::version::TLS13);
+    for (acceptor, version, groups, shown) in [
+        (&both, tls12, &[Group::X25519][..], "rsa-cert.pem"),
+        (&both, tls12, &[Group::X25519, Group::Secp384r1], "rsa-cert.pem"),
+        (&both, tls12, &[Group::X25519, Group::Secp256r1], "ecdsa-cert.pem"),
+        // In TLS 1.3 the schemes name the curve, and the groups have nothing to do with it.
+        (&both, tls13, &[Group::X25519], "ecdsa-cert.pem"),
+        // Better shown than nothing: clients take it more often than they list it.
+        (&only_ecdsa, tls12, &[Group::X25519], "ecdsa-cert.pem"),
+    ] {
+        let mut builder = pki.client();
+        builder.versions = vec![version];
+        builder.groups = groups.iter().copied().map(rustls_group).collect();
+        let (established, _) = run(acceptor, &mut builder.connect("site.example")).unwrap();
+        let certificate = &established.certificate.files().certificate;
+        assert!(certificate.ends_with(shown), "{version:?} {groups:?} {certificate:?}");
+    }
 }
 
 #[test]

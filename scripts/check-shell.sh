@@ -2,10 +2,10 @@
 # Runs shellcheck over the shell scripts; exits 77 where it is not installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-bash -n .ci/run
-for script in scripts/*.sh; do bash -n "$script"; done
+scripts=(.ci/run scripts/*.sh guest/common.sh guest/setup guest/run guest/init guest/command)
+for script in "${scripts[@]}"; do bash -n "$script"; done
 if ! command -v shellcheck >/dev/null; then
     echo "SKIPPED: shell scripts: shellcheck is not installed (only their syntax was checked)"
     exit 77
 fi
-shellcheck .ci/run scripts/*.sh
+shellcheck --external-sources "${scripts[@]}"

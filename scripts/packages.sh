@@ -4,6 +4,7 @@
 #   scripts/packages.sh make     make itself
 #   scripts/packages.sh build    what the compiler needs; exits 3 where that cannot be had
 #   scripts/packages.sh test     what tests use; where one cannot be had, its tests are skipped by name
+#   scripts/packages.sh guest    what boots a kernel with kernel TLS (guest/); without it those tests are skipped
 #   scripts/packages.sh peers    what `cargo xtask peers` compares with and measures by
 #
 # What is missing is installed with apt-get where that is permitted: as root, or by a sudo that asks for no password.
@@ -22,13 +23,26 @@ programs_for() {
         echo 'systemd-analyze|systemd|checks of the units, socket activation'
         echo 'man|man-db|the test of the manual page'
         echo 'shellcheck|shellcheck|the check of these scripts' ;;
+    guest)
+        # The kernels are Debian's, for x86-64: nothing is installed where they could not be had anyway.
+        if ! grep -qs '^ID=debian' /etc/os-release || [ "$(uname -m)" != x86_64 ]; then return; fi
+        echo 'qemu-system-x86_64|qemu-system-x86|the machine that boots a kernel with kernel TLS'
+        echo "/usr/lib/qemu/virtiofsd /usr/libexec/virtiofsd|$(virtiofsd_package)|sharing files with it"
+        echo 'busybox|busybox-static|its first process'
+        echo 'cpio|cpio|its initial RAM disk'
+        echo 'modprobe|kmod|its modules'
+        echo 'xz|xz-utils|unpacking kernels'
+        echo 'zstd|zstd|unpacking kernels'
+        echo 'lz4|lz4|unpacking kernels'
+        echo 'mkfs.ext4|e2fsprogs|its file system'
+        echo 'nginx|nginx|the peer that uses kernel TLS, too' ;;
     peers)
         echo 'nginx|nginx|the server to compare with'
         echo 'wrk|wrk|the client that measures requests'
         echo 'ip|iproute2|the network namespace'
         echo 'debootstrap|debootstrap|nginx on a newer OpenSSL' ;;
     *)
-        echo "usage: $0 make|build|test|peers" >&2
+        echo "usage: $0 make|build|test|guest|peers" >&2
         exit 2 ;;
     esac
 }
@@ -36,6 +50,11 @@ programs_for() {
 # Ubuntu's package of Chromium is only a pointer to a snap, which a container or CI cannot run.
 browser_package() {
     if grep -qs '^ID=ubuntu' /etc/os-release; then echo; else echo chromium; fi
+}
+
+# Until QEMU 8 it was a part of QEMU.
+virtiofsd_package() {
+    if grep -qs '^VERSION_ID="12"' /etc/os-release; then echo qemu-system-common; else echo virtiofsd; fi
 }
 
 is_installed() {
@@ -90,6 +109,7 @@ purpose=${1:-}
 missing=() packages=()
 # Through a file, not a pipe: an unknown purpose then ends the script.
 wanted=$(programs_for "$purpose")
+if [ -z "$wanted" ]; then exit 0; fi
 while IFS='|' read -r names package why; do
     if ! is_installed "$names"; then
         missing+=("${names%% *}|${package}|${why}")
@@ -120,4 +140,7 @@ if [ ${#missing[@]} = 0 ]; then exit 0; fi
         echo "to install: sudo apt-get install --no-install-recommends ${packages[*]}"
     fi
 } >&2
-if [ "$purpose" != test ]; then exit 3; fi
+case $purpose in
+test | guest) ;;
+*) exit 3 ;;
+esac

@@ -21,6 +21,23 @@ pub enum Reading<T> {
     NotAvailable(String),
 }
 
+/// What a file that is older than a field has in its place.
+impl<T> Default for Reading<T> {
+    fn default() -> Self {
+        Self::NotAvailable("not recorded".to_owned())
+    }
+}
+
+impl<T> Reading<T> {
+    /// The value, where there is one.
+    pub fn value(&self) -> Option<&T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::NotAvailable(_) => None,
+        }
+    }
+}
+
 /// One run of one experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExperimentRun {
@@ -102,7 +119,8 @@ pub struct ServerUsed {
 pub struct Point {
     /// [`ServerUsed::name`].
     pub server: String,
-    /// Every variable of the sweep: "connections" → 10, "file_bytes" → 1e6, "cipher" → "TLS_AES_256_GCM_SHA384".
+    /// Every variable of the sweep that means something to this server: "connections" → 10, "file_bytes" → 1e6,
+    /// "cipher" → "TLS_AES_256_GCM_SHA384" (which a plaintext server's point does not have).
     pub variables: BTreeMap<String, Variable>,
     /// How the load client was called.
     pub client_command: Vec<String>,
@@ -154,6 +172,12 @@ pub struct Measurement {
     pub client: ProcessCost,
     /// The machine that the server is on.
     pub machine: MachineCost,
+    /// Responses that came whole, per second.
+    #[serde(default)]
+    pub responses_per_s: f64,
+    /// TLS handshakes for each second of the server's CPU: what one core does in a second.
+    #[serde(default)]
+    pub handshakes_per_core_s: Reading<f64>,
     /// Server CPU per body byte, in seconds per GB (1e9).
     pub server_s_per_gb: f64,
     /// Server CPU per response, in µs.
@@ -164,6 +188,12 @@ pub struct Measurement {
     pub machine_service_demand_us_per_kb: Reading<f64>,
     /// Resident memory of the server at the end of the round, in bytes.
     pub server_resident_bytes: Reading<u64>,
+    /// What each connection adds to the server's resident memory, held against the same server before the load, in bytes.
+    #[serde(default)]
+    pub server_bytes_per_connection: Reading<f64>,
+    /// What the server's processes had read from disk (`/proc/PID/io`): none of it where all files were cached.
+    #[serde(default)]
+    pub server_disk_read_bytes: Reading<u64>,
     /// Energy of the processor package(s), in joules per GB.
     pub energy_j_per_gb: Reading<f64>,
     /// Memory bandwidth, bytes moved per body byte.

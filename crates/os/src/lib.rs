@@ -10,11 +10,15 @@
 //! | [`inherited`] | sockets handed over by systemd |
 //! | [`processor`] | which CPUs there are, which node they belong to, pinning a thread |
 //! | [`limits`] | the limit of open files |
+//! | [`clock`] | the CPU time of another process, exactly |
+//! | [`perf`] | counters of perf events |
 
+pub mod clock;
 pub mod file;
 pub mod inherited;
 pub mod limits;
 pub mod mapping;
 pub mod memory;
+pub mod perf;
 pub mod processor;
 pub mod socket;

@@ -7,6 +7,7 @@
 //! | [`mapping`] | files mapped into memory, safe against being truncated |
 //! | [`file`](mod@file) | reads that never wait for a disk, unless they may |
 //! | [`socket`] | listeners, send and receive as the engines need them |
+//! | [`kernel_tls`] | what the `tls` module of Linux is asked to do, behind a trait that tests replace |
 //! | [`inherited`] | sockets handed over by systemd |
 //! | [`processor`] | which CPUs there are, which node they belong to, pinning a thread |
 //! | [`limits`] | the limit of open files |
@@ -16,6 +17,7 @@
 pub mod clock;
 pub mod file;
 pub mod inherited;
+pub mod kernel_tls;
 pub mod limits;
 pub mod mapping;
 pub mod memory;

@@ -53,6 +53,19 @@ pub fn prepare_listener(socket: &impl AsFd, not_sent_low_water_bytes: Option<u32
     Ok(())
 }
 
+/// Takes [`prepare_listener`]'s low water mark back for one connection. What the kernel seals it may hold back in
+/// segments that are not full; below a low mark the socket would count as full of bytes that do not leave.
+///
+/// # Errors
+/// The kernel's, for a connection that is already gone.
+pub fn clear_not_sent_low_water(socket: &impl AsFd) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    SockRef::from(socket).set_tcp_notsent_lowat(0)?;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = socket;
+    Ok(())
+}
+
 /// Holds segments that are not full back (`TCP_CORK`), or lets them go: for the length of a long response, so that
 /// none of the calls that it is sent by ends in a small segment.
 ///

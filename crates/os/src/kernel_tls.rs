@@ -1,0 +1,186 @@
+//! Kernel TLS: what Linux' `tls` module is asked to do for the sending direction of a connection.
+//!
+//! The system calls stand behind a trait, [`Calls`], so that tests can put failures and full sockets wherever they
+//! want them, on machines without the module, too. [`System`] is the kernel itself.
+//!
+//! Sources: `include/uapi/linux/tls.h` and `Documentation/networking/tls.rst` of Linux; the behaviour cited below is
+//! that of `net/tls/tls_main.c` and `net/tls/tls_sw.c`, 6.1 to 7.2.
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod linux;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod other;
+mod statistics;
+
+pub use statistics::{Statistic, statistics};
+
+use crate::socket::{self, Follows};
+use std::{fmt, fs::File, io, os::fd::BorrowedFd};
+
+/// The version whose records the kernel makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// TLS 1.2
+    Tls12,
+    /// TLS 1.3
+    Tls13,
+}
+
+/// A cipher that the kernel may have, of those that linerate speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cipher {
+    /// AES-128-GCM, Linux 4.13
+    Aes128Gcm,
+    /// AES-256-GCM, Linux 5.1
+    Aes256Gcm,
+    /// ChaCha20-Poly1305, Linux 5.11
+    ChaCha20Poly1305,
+}
+
+/// A key as the kernel takes it. It borrows what it is made of: no copy is left behind but the kernel's.
+#[derive(Clone, Copy)]
+pub struct SendingKey<'a> {
+    /// The version of the records.
+    pub version: Version,
+    /// The cipher.
+    pub cipher: Cipher,
+    /// The key; as long as the cipher wants it.
+    pub key: &'a [u8],
+    /// What nonces are made from. TLS 1.3 and `ChaCha20`: the vector that sequence numbers are combined with. TLS 1.2
+    /// AES-GCM: four bytes of salt, then the explicit nonce of the first record; the kernel counts it up by one for
+    /// each record.
+    pub vector: &'a [u8; 12],
+    /// The sequence number of the first record.
+    pub sequence: u64,
+}
+
+impl fmt::Debug for SendingKey<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("SendingKey")
+            .field("version", &self.version)
+            .field("cipher", &self.cipher)
+            .field("sequence", &self.sequence)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The system calls that carry a connection on kernel TLS.
+pub trait Calls {
+    /// Attaches the `tls` module to a connected socket (`TCP_ULP`). Until a key is installed the socket goes on as it
+    /// was.
+    ///
+    /// # Errors
+    /// `ENOENT`: there is no such module, or nobody loaded it. `ENOTCONN`: the peer has closed its side already.
+    fn attach(&self, socket: BorrowedFd<'_>) -> io::Result<()>;
+
+    /// Hands the sending direction over (`TLS_TX`). From its success on everything that is written to the socket
+    /// leaves as records, for good; after an error the socket goes on as it was. On a socket that has a key it
+    /// installs the next one, where the kernel can (TLS 1.3, Linux 6.14).
+    ///
+    /// # Errors
+    /// `EINVAL`: a version or cipher that this kernel does not know. `ENOENT`: it lacks the cipher. `EBUSY`: it has a
+    /// key and takes no other.
+    fn install(&self, socket: BorrowedFd<'_>, key: &SendingKey<'_>) -> io::Result<()>;
+
+    /// The sequence number of the next record that the kernel will make, by its own count.
+    ///
+    /// # Errors
+    /// The kernel's: it holds no key for the socket, or (before Linux 5.16) does not tell for the cipher.
+    fn sequence(&self, socket: BorrowedFd<'_>, version: Version, cipher: Cipher) -> io::Result<u64>;
+
+    /// Lets an adapter read file pages while it sends, instead of from a copy (`TLS_TX_ZEROCOPY_RO`, Linux 6.0), or
+    /// not any more. The file must not change until the peer has all of it.
+    ///
+    /// # Errors
+    /// `ENOPROTOOPT`: an older kernel.
+    fn set_zero_copy(&self, socket: BorrowedFd<'_>, allowed: bool) -> io::Result<()>;
+
+    /// Sends `bytes` as a record of its own with this content type (a control message, `TLS_SET_RECORD_TYPE`), behind
+    /// whatever was written before. All of it is taken, or nothing.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] on a full socket: it was not taken. Else the connection is gone.
+    fn send_control(&self, socket: BorrowedFd<'_>, content_type: u8, bytes: &[u8]) -> io::Result<()>;
+
+    /// As [`socket::send`]; the kernel makes records of it.
+    ///
+    /// # Errors
+    /// As there.
+    fn send(&self, socket: BorrowedFd<'_>, bytes: &[u8], follows: Follows) -> io::Result<usize>;
+
+    /// As [`socket::send_file`]; the kernel makes records of it.
+    ///
+    /// # Errors
+    /// As there.
+    fn send_file(
+        &self,
+        socket: BorrowedFd<'_>,
+        file: &File,
+        offset: u64,
+        length_bytes: usize,
+    ) -> io::Result<usize>;
+}
+
+/// The kernel of this machine. Where it is not Linux, nothing can be attached ([`io::ErrorKind::Unsupported`]).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct System;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use linux as platform;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+use other as platform;
+
+impl Calls for System {
+    fn attach(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        platform::attach(socket)
+    }
+
+    fn install(&self, socket: BorrowedFd<'_>, key: &SendingKey<'_>) -> io::Result<()> {
+        platform::install(socket, key)
+    }
+
+    fn sequence(&self, socket: BorrowedFd<'_>, version: Version, cipher: Cipher) -> io::Result<u64> {
+        platform::sequence(socket, version, cipher)
+    }
+
+    fn set_zero_copy(&self, socket: BorrowedFd<'_>, allowed: bool) -> io::Result<()> {
+        platform::set_zero_copy(socket, allowed)
+    }
+
+    fn send_control(&self, socket: BorrowedFd<'_>, content_type: u8, bytes: &[u8]) -> io::Result<()> {
+        platform::send_control(socket, content_type, bytes)
+    }
+
+    fn send(&self, socket: BorrowedFd<'_>, bytes: &[u8], follows: Follows) -> io::Result<usize> {
+        socket::send(&socket, bytes, follows)
+    }
+
+    fn send_file(
+        &self,
+        socket: BorrowedFd<'_>,
+        file: &File,
+        offset: u64,
+        length_bytes: usize,
+    ) -> io::Result<usize> {
+        socket::send_file(&socket, file, offset, length_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_no_key() {
+        let key = SendingKey {
+            version: Version::Tls13,
+            cipher: Cipher::Aes128Gcm,
+            key: &[0xAB; 16],
+            vector: &[0xCD; 12],
+            sequence: 7,
+        };
+        let shown = format!("{key:?}");
+        assert!(!shown.contains("171") && !shown.contains("205"), "{shown}");
+    }
+}

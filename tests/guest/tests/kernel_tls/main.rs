@@ -1,0 +1,4 @@
+//! Kernel TLS for real: the kernel, a peer that uses it, and linerate's engines on a machine that has it.
+
+mod peer;
+mod user_engine;

@@ -2,8 +2,9 @@
 //! responses: key updates, alerts, `close_notify`.
 
 use crate::{
-    Alert, AlertDescription, AlertLevel, ContentType, KeyUpdateRate, KeyUpdateRequest, Layout, Opener,
-    RecordError, Sealer, TrafficKey, Version, key_update::KeyUpdateReader,
+    Aead, Alert, AlertDescription, AlertLevel, ContentType, ControlRecord, HandOverFault, Handover,
+    KeyUpdateRate, KeyUpdateRequest, Layout, Opener, RecordError, Sealer, TrafficKey, Version,
+    hand_over::HandedOver, key_update::KeyUpdateReader,
 };
 use std::{fmt, ops::Range};
 
@@ -41,9 +42,18 @@ pub enum Event {
 /// Records in a row that carry nothing; more is a peer that makes us work for no reason (OpenSSL bounds them alike).
 const IDLE_RECORDS_LIMIT: u32 = 32;
 
+/// Who makes the records that leave.
+#[derive(Debug)]
+enum Sending {
+    /// We do.
+    Here(Sealer),
+    /// Somebody else, from a switch on that there is no way back from: the [`Sealer`] is gone (INV-NONCE-3).
+    Elsewhere(HandedOver),
+}
+
 /// Both directions of a connection.
 pub struct Channel<K> {
-    sealer: Sealer,
+    sending: Sending,
     opener: Opener,
     keys: K,
     reader: KeyUpdateReader,
@@ -68,7 +78,7 @@ impl<K: KeySource> Channel<K> {
     #[must_use]
     pub fn new(sealer: Sealer, opener: Opener, keys: K, rate: KeyUpdateRate) -> Self {
         Self {
-            sealer,
+            sending: Sending::Here(sealer),
             opener,
             keys,
             reader: KeyUpdateReader::default(),
@@ -109,7 +119,7 @@ impl<K: KeySource> Channel<K> {
 
     fn receive_alert(&mut self, payload: &[u8]) -> Result<Event, RecordError> {
         let alert = Alert::decode(payload).ok_or(RecordError::Malformed("alert"))?;
-        let ignored = match self.sealer.version() {
+        let ignored = match self.version() {
             // RFC 8446 6.1: user_canceled is followed by close_notify. 6.2: all others are fatal, whatever they say.
             Version::Tls13 => alert.description == AlertDescription::UserCanceled,
             Version::Tls12 => alert.level == AlertLevel::Warning,
@@ -122,7 +132,7 @@ impl<K: KeySource> Channel<K> {
     }
 
     fn receive_handshake(&mut self, payload: &[u8], now_ms: u64) -> Result<Event, RecordError> {
-        if self.sealer.version() == Version::Tls12 {
+        if self.version() == Version::Tls12 {
             // RFC 5246 7.2.2: renegotiation is refused by a warning; a peer that insists is cut.
             if std::mem::replace(&mut self.renegotiation_refused, true) {
                 return Err(RecordError::UnexpectedMessage("a handshake after the handshake"));
@@ -139,28 +149,36 @@ impl<K: KeySource> Channel<K> {
         Ok(Event::KeyUpdate(request))
     }
 
-    /// To be called before application data is sealed: appends the key update that is due, if one is, to `outgoing`
-    /// under the old key, and takes the new one. True if there was one.
+    /// To be called before application data is sent: has the key update that is due, if one is, leave under the old key,
+    /// and takes the new one. It is appended to `outgoing`; once the direction was handed over it waits as a control
+    /// record instead ([`Channel::next_control`]). True if there was one.
     ///
     /// # Errors
-    /// [`RecordError::KeyExhausted`] for a TLS 1.2 connection at its limit: it can only be closed.
+    /// [`RecordError::KeyExhausted`] for a connection at its limit that cannot change its key (TLS 1.2, or whoever
+    /// makes the records does not take another): it can only be closed.
     pub fn prepare_sending(&mut self, outgoing: &mut Vec<u8>) -> Result<bool, RecordError> {
-        let exhausted = self.sealer.remaining_records() == 0;
-        if exhausted && self.sealer.version() == Version::Tls12 {
+        let exhausted = self.remaining_records() == 0;
+        if exhausted && !self.can_change_key() {
             return Err(RecordError::KeyExhausted);
         }
-        if !exhausted && !self.update_owed {
+        if !exhausted && !self.update_owed || !self.can_change_key() {
             return Ok(false);
         }
         let message = KeyUpdateRequest::NotRequested.encode();
-        self.sealer.seal_append(ContentType::Handshake, &message, outgoing)?;
-        self.sealer.install(&self.keys.next_sending_key()?)?;
+        match &mut self.sending {
+            Sending::Here(sealer) => {
+                sealer.seal_append(ContentType::Handshake, &message, outgoing)?;
+                sealer.install(self.keys.next_sending_key()?)?;
+            }
+            Sending::Elsewhere(handed) => handed.queue(ContentType::Handshake, &message),
+        }
         self.update_owed = false;
         self.updates.sent += 1;
         Ok(true)
     }
 
-    /// Appends an alert to `outgoing`. After a fatal one, or `close_notify`, nothing more is sealed.
+    /// Sends an alert: it is appended to `outgoing`, or waits as a control record ([`Channel::next_control`]). After a
+    /// fatal one, or `close_notify`, nothing more is sent.
     ///
     /// # Errors
     /// [`RecordError::KeyExhausted`] never, thanks to the reserve (INV-LIMIT-2); [`RecordError::Crypto`] if the
@@ -176,19 +194,87 @@ impl<K: KeySource> Channel<K> {
         let alert = Alert::of(description);
         self.sending_closed =
             alert.level == AlertLevel::Fatal || description == AlertDescription::CloseNotify;
-        self.sealer.seal_append(ContentType::Alert, &alert.encode(), outgoing)
+        match &mut self.sending {
+            Sending::Here(sealer) => sealer.seal_append(ContentType::Alert, &alert.encode(), outgoing),
+            Sending::Elsewhere(handed) => {
+                handed.queue(ContentType::Alert, &alert.encode());
+                Ok(())
+            }
+        }
+    }
+
+    /// Hands the sending direction over: `switch` gives it to whoever makes the records from now on. If it succeeds,
+    /// nothing can be sealed here any more; if it fails, all is as it was. `takes_new_keys`: another key can be handed
+    /// over later ([`Channel::control_left`]).
+    ///
+    /// All that was sealed before must have been written to the socket, to the last byte.
+    ///
+    /// # Errors
+    /// [`HandOverFault::NotReady`]: the key was not kept ([`Sealer::keeping`]) or is used up, a key update is owed, the
+    /// direction is closed or was handed over before. [`HandOverFault::Refused`]: what `switch` said.
+    pub fn hand_over<E>(
+        &mut self,
+        takes_new_keys: bool,
+        switch: impl FnOnce(&Handover<'_>) -> Result<(), E>,
+    ) -> Result<(), HandOverFault<E>> {
+        let not_ready = |what| HandOverFault::NotReady(RecordError::Misuse(what));
+        let Sending::Here(sealer) = &self.sending else {
+            return Err(not_ready("it was handed over already"));
+        };
+        if self.sending_closed {
+            return Err(not_ready("the direction is closed"));
+        }
+        if self.update_owed {
+            return Err(not_ready("a key update is owed"));
+        }
+        let (handover, after) = sealer.hand_over().map_err(HandOverFault::NotReady)?;
+        switch(&handover).map_err(HandOverFault::Refused)?;
+        drop(handover);
+        self.sending = Sending::Elsewhere(after.taking_new_keys(takes_new_keys));
+        Ok(())
+    }
+
+    /// The control record that has to leave before anything else, once the direction was handed over.
+    #[must_use]
+    pub fn next_control(&self) -> Option<&ControlRecord> {
+        match &self.sending {
+            Sending::Here(_) => None,
+            Sending::Elsewhere(handed) => handed.next_control(),
+        }
+    }
+
+    /// To be called when [`Channel::next_control`]'s record has left. If it was a key update, `install` is given the
+    /// next key; what follows leaves under it. True if the key changed.
+    ///
+    /// # Errors
+    /// The next key could not be made or was refused. The peer has been told of it: the connection can only be cut.
+    pub fn control_left<E>(
+        &mut self,
+        install: impl FnOnce(&Handover<'_>) -> Result<(), E>,
+    ) -> Result<bool, HandOverFault<E>> {
+        let Sending::Elsewhere(handed) = &mut self.sending else { return Ok(false) };
+        if handed.control_left().is_none_or(|record| record.content_type() != ContentType::Handshake) {
+            return Ok(false);
+        }
+        let key = self.keys.next_sending_key().map_err(HandOverFault::NotReady)?;
+        let handover = Handover::new(&key, 0).map_err(HandOverFault::NotReady)?;
+        install(&handover).map_err(HandOverFault::Refused)?;
+        handed.key_changed();
+        Ok(true)
     }
 
     /// The sending half, to seal application data with. Call [`Channel::prepare_sending`] first and seal no more
     /// records than [`Sealer::remaining_records`] says.
     ///
     /// # Errors
-    /// [`RecordError::Misuse`] once `close_notify` or a fatal alert was sealed: nothing may follow it.
+    /// [`RecordError::Misuse`] once `close_notify` or a fatal alert was sealed: nothing may follow it; or once the
+    /// direction was handed over: somebody else seals (INV-NONCE-3).
     pub fn sealer(&mut self) -> Result<&mut Sealer, RecordError> {
-        if self.sending_closed {
-            return Err(RecordError::Misuse("data after close_notify"));
+        match &mut self.sending {
+            _ if self.sending_closed => Err(RecordError::Misuse("data after close_notify")),
+            Sending::Here(sealer) => Ok(sealer),
+            Sending::Elsewhere(_) => Err(RecordError::Misuse("the direction was handed over")),
         }
-        Ok(&mut self.sealer)
     }
 }
 
@@ -196,7 +282,56 @@ impl<K> Channel<K> {
     /// The protocol version.
     #[must_use]
     pub fn version(&self) -> Version {
-        self.sealer.version()
+        match &self.sending {
+            Sending::Here(sealer) => sealer.version(),
+            Sending::Elsewhere(handed) => handed.version,
+        }
+    }
+
+    /// The cipher of the records that leave, while they are made here.
+    #[must_use]
+    pub fn sending_aead(&self) -> Option<Aead> {
+        match &self.sending {
+            Sending::Here(sealer) => Some(sealer.aead()),
+            Sending::Elsewhere(_) => None,
+        }
+    }
+
+    /// Whether somebody else makes the records that leave.
+    #[must_use]
+    pub fn is_handed_over(&self) -> bool {
+        matches!(self.sending, Sending::Elsewhere(_))
+    }
+
+    /// Records of application data that the sending key may still make; once the direction was handed over, at least
+    /// as many.
+    #[must_use]
+    pub fn remaining_records(&self) -> u64 {
+        match &self.sending {
+            Sending::Here(sealer) => sealer.remaining_records(),
+            Sending::Elsewhere(handed) => handed.remaining_records(),
+        }
+    }
+
+    /// Counts records that were made elsewhere: at least as many as there can have been (INV-LIMIT-1).
+    pub fn spend(&mut self, records: u64) {
+        if let Sending::Elsewhere(handed) = &mut self.sending {
+            handed.spend(records);
+        }
+    }
+
+    /// Takes over the count of whoever makes the records: the number of its next one.
+    pub fn count_from(&mut self, sequence: u64) {
+        if let Sending::Elsewhere(handed) = &mut self.sending {
+            handed.count_from(sequence);
+        }
+    }
+
+    fn can_change_key(&self) -> bool {
+        match &self.sending {
+            Sending::Here(sealer) => sealer.version() == Version::Tls13,
+            Sending::Elsewhere(handed) => handed.takes_new_keys,
+        }
     }
 
     /// Whether `close_notify` or a fatal alert has been sealed.
@@ -205,10 +340,15 @@ impl<K> Channel<K> {
         self.sending_closed
     }
 
-    /// Whether application data can still be sealed: false for a TLS 1.2 connection at its limit.
+    /// Whether another response may begin: not on a connection that cannot change its key and is at its limit, or
+    /// (once it was handed over) near it, or whose peer waits for a key update that cannot come.
     #[must_use]
     pub fn can_send(&self) -> bool {
-        !self.sending_closed && (self.version() == Version::Tls13 || self.sealer.remaining_records() > 0)
+        let can_go_on = match &self.sending {
+            Sending::Here(sealer) => sealer.remaining_records() > 0,
+            Sending::Elsewhere(handed) => handed.has_room_for_a_response() && !self.update_owed,
+        };
+        !self.sending_closed && (self.can_change_key() || can_go_on)
     }
 
     /// Whether the peer waits for our key update.
@@ -226,7 +366,10 @@ impl<K> Channel<K> {
     /// Where the parts of the records that leave stand.
     #[must_use]
     pub fn outgoing_layout(&self) -> Layout {
-        self.sealer.layout()
+        match &self.sending {
+            Sending::Here(sealer) => sealer.layout(),
+            Sending::Elsewhere(handed) => handed.layout,
+        }
     }
 
     /// Key updates received so far.
@@ -246,7 +389,7 @@ impl<K> fmt::Debug for Channel<K> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Channel")
-            .field("sealer", &self.sealer)
+            .field("sending", &self.sending)
             .field("opener", &self.opener)
             .field("updates", &self.updates)
             .field("sending_closed", &self.sending_closed)

@@ -8,12 +8,13 @@
 //! Sources: RFC 8446 (TLS 1.3) sections 4.6.3, 5 and 6; RFC 5246 (TLS 1.2) section 6; RFC 5288 (AES-GCM) section 3;
 //! RFC 7905 (ChaCha20-Poly1305) section 2.
 //!
-//! Invariants kept here (`docs/INVARIANTS.md`): INV-NONCE-1, INV-NONCE-2, INV-LIMIT-1, INV-LIMIT-2, INV-OPEN-1.
+//! Invariants kept here (`docs/INVARIANTS.md`): INV-NONCE-1, INV-NONCE-2, INV-NONCE-3, INV-LIMIT-1, INV-LIMIT-2, INV-OPEN-1.
 
 mod alert;
 mod channel;
 mod content_type;
 mod error;
+mod hand_over;
 mod key_update;
 mod keys;
 mod layout;
@@ -26,6 +27,7 @@ pub use alert::{Alert, AlertDescription, AlertLevel};
 pub use channel::{Channel, Event, KeySource};
 pub use content_type::ContentType;
 pub use error::RecordError;
+pub use hand_over::{ControlRecord, HandOverFault, Handover};
 pub use key_update::{KeyUpdateRate, KeyUpdateRequest};
 pub use keys::{Aead, TrafficKey, Version};
 pub use layout::{HEADER_BYTES, Layout, MAX_PLAINTEXT_BYTES, RecordHeader, TAG_BYTES};

@@ -1,6 +1,6 @@
 //! Nonces and additional data: each record's own, from its sequence number.
 
-use crate::{TrafficKey, Version, layout::EXPLICIT_NONCE_BYTES};
+use crate::{Aead, RecordError, TrafficKey, Version, layout::EXPLICIT_NONCE_BYTES};
 use aws_lc_rs::aead::{Aad, Nonce};
 
 /// The per-direction vector that nonces are made from.
@@ -30,6 +30,28 @@ impl NonceBase {
         nonce[4..].copy_from_slice(&explicit);
         nonce
     }
+}
+
+/// The bit of an explicit nonce that tells who made it.
+const ELSEWHERE: u64 = 1 << 63;
+
+/// The vector for whoever makes the records from `sequence` on, if it is not a [`crate::Sealer`] (INV-NONCE-3).
+///
+/// Whoever combines vector and sequence number by XOR (TLS 1.3, `ChaCha20`) goes on as we would. For TLS 1.2 with AES-GCM
+/// the kernel takes the first explicit nonce and counts it up by one for each record (`net/tls/tls_sw.c`,
+/// `tls_advance_record_sn`), where ours are `mask ^ sequence number`. All of ours have the first bit of the mask, because
+/// no sequence number reaches 2^63. The kernel's begin at the first bit inverted and 63 zeros, and keep that bit for 2^63
+/// records. So no nonce of the one is a nonce of the other.
+pub(crate) fn vector_elsewhere(key: &TrafficKey, sequence: u64) -> Result<[u8; 12], RecordError> {
+    if sequence >= ELSEWHERE {
+        return Err(RecordError::KeyExhausted);
+    }
+    let mut vector = *key.iv();
+    if key.version() == Version::Tls12 && key.aead() != Aead::ChaCha20Poly1305 {
+        vector[4] = !vector[4] & 0x80;
+        vector[5..].fill(0);
+    }
+    Ok(vector)
 }
 
 impl Drop for NonceBase {
@@ -69,5 +91,51 @@ impl AdditionalData {
 
     pub(crate) fn aad(&self) -> Aad<&[u8]> {
         Aad::from(&self.bytes[..self.length])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explicit(nonce: [u8; 12]) -> u64 {
+        u64::from_be_bytes(nonce[4..].try_into().unwrap())
+    }
+
+    /// INV-NONCE-3: for every mask, ours and the kernel's are apart, wherever the switch falls.
+    #[test]
+    fn no_explicit_nonce_is_ours_and_the_kernels() {
+        let numbers = [0, 1, 2, 77, (1 << 24) - 1, 1 << 24, 1 << 48, (1 << 63) - 1];
+        for mask in [0, 1, u64::MAX, 1 << 63, (1 << 63) - 1, 0x8000_0000_0000_0001, 0xDEAD_BEEF_0123_4567] {
+            for aead in [Aead::Aes128Gcm, Aead::Aes256Gcm] {
+                let mut iv = [9; 12];
+                iv[4..].copy_from_slice(&u64::to_be_bytes(mask));
+                let key = TrafficKey::new(Version::Tls12, aead, &vec![1; aead.key_bytes()], iv).unwrap();
+                let ours = NonceBase::new(&key);
+                for switch in numbers {
+                    let vector = vector_elsewhere(&key, switch).unwrap();
+                    assert_eq!(vector[..4], iv[..4], "the salt stays");
+                    for number in numbers {
+                        let our_side = explicit(ours.for_sequence(number)) >> 63;
+                        let kernels = explicit(vector).checked_add(number).unwrap();
+                        assert_ne!(our_side, kernels >> 63, "mask {mask:x}, record {number}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn where_sequence_numbers_make_the_nonce_the_vector_stays() {
+        let iv = [0x5A; 12];
+        for (version, aead) in [
+            (Version::Tls13, Aead::Aes128Gcm),
+            (Version::Tls13, Aead::ChaCha20Poly1305),
+            (Version::Tls12, Aead::ChaCha20Poly1305),
+        ] {
+            let key = TrafficKey::new(version, aead, &vec![1; aead.key_bytes()], iv).unwrap();
+            assert_eq!(vector_elsewhere(&key, 5).unwrap(), iv);
+            assert_eq!(vector_elsewhere(&key, 1 << 63), Err(RecordError::KeyExhausted));
+        }
     }
 }

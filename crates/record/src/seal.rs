@@ -1,7 +1,8 @@
 //! Sealing: plaintext in, records out.
 
 use crate::{
-    Aead, ContentType, RecordError, RecordLimit, TrafficKey, Version,
+    Aead, ContentType, Handover, RecordError, RecordLimit, TrafficKey, Version,
+    hand_over::HandedOver,
     layout::{HEADER_BYTES, Layout, MAX_PLAINTEXT_BYTES},
     limit::RESERVED_FOR_CONTROL,
     nonce::{AdditionalData, NonceBase, nonce},
@@ -34,6 +35,8 @@ pub struct Sealer {
     limit: RecordLimit,
     /// Records that may still be sealed under this key, control records included.
     remaining: u64,
+    /// The key as it came, where the direction may be handed over.
+    kept: Option<TrafficKey>,
 }
 
 impl Sealer {
@@ -53,13 +56,37 @@ impl Sealer {
             limit,
             // What the handshake sealed counts, too, but never eats what control records need.
             remaining: limit.records().saturating_sub(sequence).max(RESERVED_FOR_CONTROL),
+            kept: None,
         })
     }
 
+    /// As [`Sealer::new`], and keeps the key, so that the direction can be handed over later.
+    ///
+    /// # Errors
+    /// As [`Sealer::new`].
+    pub fn keeping(key: TrafficKey, sequence: u64, limit: RecordLimit) -> Result<Self, RecordError> {
+        let sealer = Self::new(&key, sequence, limit)?;
+        Ok(Self { kept: Some(key), ..sealer })
+    }
+
     /// Replaces the key by the next of the key schedule; numbers start again at 0 (RFC 8446 7.2).
-    pub(crate) fn install(&mut self, key: &TrafficKey) -> Result<(), RecordError> {
-        *self = Self::new(key, 0, self.limit)?;
+    pub(crate) fn install(&mut self, key: TrafficKey) -> Result<(), RecordError> {
+        *self = if self.kept.is_some() {
+            Self::keeping(key, 0, self.limit)?
+        } else {
+            Self::new(&key, 0, self.limit)?
+        };
         Ok(())
+    }
+
+    /// What another record maker needs to go on from here, and what is left for it to make.
+    pub(crate) fn hand_over(&self) -> Result<(Handover<'_>, HandedOver), RecordError> {
+        let key = self.kept.as_ref().ok_or(RecordError::Misuse("the key was not kept"))?;
+        if self.remaining_records() == 0 {
+            return Err(RecordError::KeyExhausted);
+        }
+        let after = HandedOver::new(self.version, self.layout, self.limit, self.remaining);
+        Ok((Handover::new(key, self.sequence)?, after))
     }
 
     /// Where the parts of its records stand.

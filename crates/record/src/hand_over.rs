@@ -1,0 +1,175 @@
+//! Handing the sending direction over to somebody else who makes records: the kernel. What it is given, and what
+//! remains to be decided here once it has it: how many records the key may still make, when the key must change, which
+//! control records are due.
+
+use crate::{
+    Aead, ContentType, Layout, RecordError, RecordLimit, TrafficKey, Version, limit::RESERVED_FOR_CONTROL,
+    nonce,
+};
+use std::{collections::VecDeque, fmt};
+use zeroize::Zeroize;
+
+/// What another record maker needs to go on where a [`crate::Sealer`] stopped. Wiped when dropped, never shown.
+pub struct Handover<'a> {
+    key: &'a TrafficKey,
+    vector: [u8; 12],
+    sequence: u64,
+}
+
+impl<'a> Handover<'a> {
+    /// From `sequence` on under `key`.
+    pub(crate) fn new(key: &'a TrafficKey, sequence: u64) -> Result<Self, RecordError> {
+        Ok(Self { key, vector: nonce::vector_elsewhere(key, sequence)?, sequence })
+    }
+
+    /// The version of the records.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.key.version()
+    }
+
+    /// The cipher.
+    #[must_use]
+    pub fn aead(&self) -> Aead {
+        self.key.aead()
+    }
+
+    /// The key itself.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        self.key.key()
+    }
+
+    /// What nonces are made from. For TLS 1.2 with AES-GCM: four bytes of salt, then the explicit nonce of the first
+    /// record, which is to be counted up by one for each (INV-NONCE-3). Else the vector that sequence numbers are
+    /// combined with by XOR.
+    #[must_use]
+    pub fn vector(&self) -> &[u8; 12] {
+        &self.vector
+    }
+
+    /// The sequence number of the first record.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+}
+
+impl Drop for Handover<'_> {
+    fn drop(&mut self) {
+        self.vector.zeroize();
+    }
+}
+
+impl fmt::Debug for Handover<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Handover")
+            .field("version", &self.version())
+            .field("aead", &self.aead())
+            .field("sequence", &self.sequence)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a direction, or its next key, was not handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandOverFault<E> {
+    /// It cannot be, as things stand; nothing was tried.
+    NotReady(RecordError),
+    /// The one who should take it refused.
+    Refused(E),
+}
+
+/// A message that has to leave as a record of its own: an alert or a key update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControlRecord {
+    content_type: ContentType,
+    payload: [u8; ControlRecord::LONGEST_BYTES],
+    length: usize,
+}
+
+impl ControlRecord {
+    /// A key update, the longest there is.
+    const LONGEST_BYTES: usize = crate::key_update::KEY_UPDATE_BYTES;
+
+    fn new(content_type: ContentType, message: &[u8]) -> Self {
+        let mut payload = [0; Self::LONGEST_BYTES];
+        let length = message.len().min(Self::LONGEST_BYTES);
+        payload[..length].copy_from_slice(&message[..length]);
+        Self { content_type, payload, length }
+    }
+
+    /// What the record is.
+    #[must_use]
+    pub fn content_type(&self) -> ContentType {
+        self.content_type
+    }
+
+    /// What it carries.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        &self.payload[..self.length]
+    }
+}
+
+/// The sending direction after it was handed over.
+#[derive(Debug)]
+pub(crate) struct HandedOver {
+    pub(crate) version: Version,
+    pub(crate) layout: Layout,
+    limit: RecordLimit,
+    /// Records that may still be made under this key, control records included. What was made is counted at its most,
+    /// so this is never too much.
+    remaining: u64,
+    pub(crate) takes_new_keys: bool,
+    control: VecDeque<ControlRecord>,
+}
+
+impl HandedOver {
+    pub(crate) fn new(version: Version, layout: Layout, limit: RecordLimit, remaining: u64) -> Self {
+        Self { version, layout, limit, remaining, takes_new_keys: false, control: VecDeque::new() }
+    }
+
+    /// TLS 1.2 has no way to change keys, whoever makes the records.
+    pub(crate) fn taking_new_keys(self, takes_new_keys: bool) -> Self {
+        Self { takes_new_keys: takes_new_keys && self.version == Version::Tls13, ..self }
+    }
+
+    /// Records of application data that the key may still make.
+    pub(crate) fn remaining_records(&self) -> u64 {
+        self.remaining.saturating_sub(RESERVED_FOR_CONTROL)
+    }
+
+    /// Whether so much is left that another response may begin, where the key cannot be changed: a quarter of all.
+    pub(crate) fn has_room_for_a_response(&self) -> bool {
+        self.remaining_records() > self.limit.records() / 4
+    }
+
+    pub(crate) fn spend(&mut self, records: u64) {
+        self.remaining = self.remaining.saturating_sub(records);
+    }
+
+    /// The next record's number is known to be `sequence`. Control records that still wait are counted already.
+    pub(crate) fn count_from(&mut self, sequence: u64) {
+        self.remaining = self.limit.records().saturating_sub(sequence + self.control.len() as u64);
+    }
+
+    pub(crate) fn queue(&mut self, content_type: ContentType, message: &[u8]) {
+        self.spend(1);
+        self.control.push_back(ControlRecord::new(content_type, message));
+    }
+
+    pub(crate) fn next_control(&self) -> Option<&ControlRecord> {
+        self.control.front()
+    }
+
+    pub(crate) fn control_left(&mut self) -> Option<ControlRecord> {
+        self.control.pop_front()
+    }
+
+    /// A fresh key is in use: all of its records are still to be made.
+    pub(crate) fn key_changed(&mut self) {
+        self.remaining = self.limit.records().saturating_sub(self.control.len() as u64);
+    }
+}

@@ -1,0 +1,264 @@
+//! Handing the sending direction over: to a model of the kernel that makes its records as `net/tls/tls_sw.c` does.
+
+use linerate_record::{
+    Aead, AlertDescription, Channel, ContentType, Event, HandOverFault, Handover, KeySource, KeyUpdateRate,
+    Opener, RecordError, RecordHeader, RecordLimit, Sealer, TrafficKey, Version,
+};
+use std::collections::HashSet;
+
+const COMBINATIONS: [(Version, Aead); 6] = [
+    (Version::Tls12, Aead::Aes128Gcm),
+    (Version::Tls12, Aead::Aes256Gcm),
+    (Version::Tls12, Aead::ChaCha20Poly1305),
+    (Version::Tls13, Aead::Aes128Gcm),
+    (Version::Tls13, Aead::Aes256Gcm),
+    (Version::Tls13, Aead::ChaCha20Poly1305),
+];
+
+fn key(version: Version, aead: Aead, number: u8) -> TrafficKey {
+    TrafficKey::new(version, aead, &vec![number; aead.key_bytes()], [number ^ 0xA5; 12]).unwrap()
+}
+
+/// The next keys count up.
+struct Counting(Version, Aead, u8);
+
+impl KeySource for Counting {
+    fn next_sending_key(&mut self) -> Result<TrafficKey, RecordError> {
+        self.2 += 1;
+        Ok(key(self.0, self.1, self.2))
+    }
+    fn next_receiving_key(&mut self) -> Result<TrafficKey, RecordError> {
+        self.next_sending_key()
+    }
+}
+
+fn channel(version: Version, aead: Aead, limit: u64) -> Channel<Counting> {
+    let limit = RecordLimit::of(aead).lowered_to(limit);
+    Channel::new(
+        // As TLS 1.2's Finished leaves it.
+        Sealer::keeping(key(version, aead, 1), 1, limit).unwrap(),
+        Opener::new(&key(version, aead, 1), 1).unwrap(),
+        Counting(version, aead, 1),
+        KeyUpdateRate::new(1000),
+    )
+}
+
+/// What the kernel keeps of a key, and how it makes a record of it.
+struct Kernel {
+    version: Version,
+    aead: Aead,
+    key: Vec<u8>,
+    vector: [u8; 12],
+    sequence: u64,
+}
+
+impl Kernel {
+    fn new(handover: &Handover<'_>) -> Self {
+        Self {
+            version: handover.version(),
+            aead: handover.aead(),
+            key: handover.key().to_vec(),
+            vector: *handover.vector(),
+            sequence: handover.sequence(),
+        }
+    }
+
+    fn record(&mut self, content_type: ContentType, plaintext: &[u8]) -> Vec<u8> {
+        let mut vector = self.vector;
+        let counts_up = self.version == Version::Tls12 && self.aead != Aead::ChaCha20Poly1305;
+        if counts_up {
+            // A Sealer's explicit nonce is `mask ^ sequence number`: this mask makes it the one that is due.
+            let explicit = u64::from_be_bytes(vector[4..].try_into().unwrap());
+            vector[4..].copy_from_slice(&(explicit ^ self.sequence).to_be_bytes());
+            self.vector[4..].copy_from_slice(&(explicit + 1).to_be_bytes());
+        }
+        let key = TrafficKey::new(self.version, self.aead, &self.key, vector).unwrap();
+        let mut sealer = Sealer::new(&key, self.sequence, RecordLimit::of(self.aead)).unwrap();
+        self.sequence += 1;
+        let mut record = Vec::new();
+        sealer.seal_append(content_type, plaintext, &mut record).unwrap();
+        record
+    }
+}
+
+fn take<T>(kernel: &mut Option<T>, made: T) -> Result<(), ()> {
+    *kernel = Some(made);
+    Ok(())
+}
+
+/// INV-NONCE-3: the peer opens everything across the switch, and no nonce of the wire comes twice.
+#[test]
+fn records_go_on_across_the_switch_and_no_nonce_comes_twice() {
+    for (version, aead) in COMBINATIONS {
+        for switch_at in [0, 1, 2, 17, 300] {
+            let (mut sender, mut receiver) =
+                (channel(version, aead, u64::MAX), channel(version, aead, u64::MAX));
+            let mut explicit = HashSet::new();
+            let mut arrive = |mut record: Vec<u8>, text: &[u8]| {
+                let layout = receiver.incoming_layout();
+                assert_eq!(
+                    RecordHeader::parse(&record, layout).unwrap().unwrap().record_bytes(),
+                    record.len()
+                );
+                if layout.prefix_bytes() > 5 {
+                    assert!(explicit.insert(record[5..13].to_vec()), "{version:?} {aead:?} at {switch_at}");
+                }
+                match receiver.receive(&mut record, 0).unwrap() {
+                    Event::Data(range) => assert_eq!(&record[range], text),
+                    other => panic!("{other:?}"),
+                }
+            };
+            for number in 0..switch_at {
+                let text = format!("ours {number}");
+                let mut record = Vec::new();
+                sender
+                    .sealer()
+                    .unwrap()
+                    .seal_append(ContentType::ApplicationData, text.as_bytes(), &mut record)
+                    .unwrap();
+                arrive(record, text.as_bytes());
+            }
+            let mut kernel = None;
+            sender.hand_over(true, |handover| take(&mut kernel, Kernel::new(handover))).unwrap();
+            let mut kernel = kernel.unwrap();
+            assert_eq!(kernel.sequence, 1 + switch_at);
+            for number in 0..300 {
+                let text = format!("the kernel's {number}");
+                arrive(kernel.record(ContentType::ApplicationData, text.as_bytes()), text.as_bytes());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_refused_switch_leaves_all_as_it_was_and_a_successful_one_ends_sealing_here() {
+    for (version, aead) in COMBINATIONS {
+        let mut sender = channel(version, aead, u64::MAX);
+        assert_eq!(sender.hand_over(true, |_| Err("no module")), Err(HandOverFault::Refused("no module")));
+        assert!(!sender.is_handed_over());
+        let mut outgoing = Vec::new();
+        sender.sealer().unwrap().seal_append(ContentType::ApplicationData, b"on", &mut outgoing).unwrap();
+        let mut receiver = channel(version, aead, u64::MAX);
+        assert!(matches!(receiver.receive(&mut outgoing, 0), Ok(Event::Data(_))));
+
+        sender.hand_over(true, |_| Ok::<_, ()>(())).unwrap();
+        assert!(sender.is_handed_over());
+        assert!(matches!(sender.sealer(), Err(RecordError::Misuse(_))), "nothing is sealed here any more");
+        let again = sender.hand_over(true, |_| -> Result<(), ()> { panic!("there is no second switch") });
+        assert!(matches!(again, Err(HandOverFault::NotReady(_))));
+        // What would have been sealed waits as a control record instead.
+        outgoing.clear();
+        sender.alert(AlertDescription::CloseNotify, &mut outgoing).unwrap();
+        assert!(outgoing.is_empty());
+        let record = sender.next_control().unwrap();
+        assert_eq!((record.content_type(), record.payload()), (ContentType::Alert, &[1, 0][..]));
+    }
+}
+
+#[test]
+fn what_is_not_ready_is_not_tried() {
+    let never = |_: &Handover<'_>| -> Result<(), ()> { panic!("it must not be tried") };
+    let (version, aead) = (Version::Tls13, Aead::Aes128Gcm);
+    let mut closed = channel(version, aead, u64::MAX);
+    closed.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
+    let mut owing = channel(version, aead, u64::MAX);
+    let mut update = Kernel::new_for_test(version, aead).record(ContentType::Handshake, &[24, 0, 0, 1, 1]);
+    assert!(matches!(owing.receive(&mut update, 0), Ok(Event::KeyUpdate(_))));
+    let mut used_up = channel(version, aead, 3);
+    used_up.sealer().unwrap().seal_append(ContentType::Alert, &[1, 90], &mut Vec::new()).unwrap();
+    let key_not_kept = Channel::new(
+        Sealer::new(&key(version, aead, 1), 1, RecordLimit::of(aead)).unwrap(),
+        Opener::new(&key(version, aead, 1), 1).unwrap(),
+        Counting(version, aead, 1),
+        KeyUpdateRate::new(1),
+    );
+    for (what, mut channel) in
+        [("closed", closed), ("owing", owing), ("used up", used_up), ("key not kept", key_not_kept)]
+    {
+        let refused = channel.hand_over(true, never);
+        assert!(matches!(refused, Err(HandOverFault::NotReady(_))), "{what}: {refused:?}");
+        assert!(!channel.is_handed_over(), "{what}");
+    }
+}
+
+impl Kernel {
+    fn new_for_test(version: Version, aead: Aead) -> Self {
+        Self { version, aead, key: vec![1; aead.key_bytes()], vector: [1 ^ 0xA5; 12], sequence: 1 }
+    }
+}
+
+#[test]
+fn a_key_update_leaves_under_the_old_key_and_what_follows_under_the_new() {
+    let (version, aead) = (Version::Tls13, Aead::Aes256Gcm);
+    let (mut sender, mut receiver) = (channel(version, aead, 10), channel(version, aead, 10));
+    let mut kernel = None;
+    sender.hand_over(true, |handover| take(&mut kernel, Kernel::new(handover))).unwrap();
+    let mut kernel = kernel.unwrap();
+    let mut updates = 0;
+    for number in 0..200u8 {
+        if sender.prepare_sending(&mut Vec::new()).unwrap() {
+            let control = *sender.next_control().unwrap();
+            assert!(kernel.sequence < 10, "INV-LIMIT-1");
+            let mut record = kernel.record(control.content_type(), control.payload());
+            assert!(matches!(receiver.receive(&mut record, 0), Ok(Event::KeyUpdate(_))));
+            let mut next = None;
+            assert!(sender.control_left(|handover| take(&mut next, Kernel::new(handover))).unwrap());
+            kernel = next.unwrap();
+            assert_eq!(kernel.sequence, 0);
+            updates += 1;
+        }
+        assert!(sender.remaining_records() > 0);
+        let mut record = kernel.record(ContentType::ApplicationData, &[number]);
+        sender.spend(1);
+        assert!(matches!(receiver.receive(&mut record, 0), Ok(Event::Data(_))));
+    }
+    assert!(updates >= 20 && sender.key_updates_sent() == updates);
+    // A key that is refused after the update has left cannot be made good.
+    while !sender.prepare_sending(&mut Vec::new()).unwrap() {
+        sender.spend(1);
+    }
+    assert_eq!(sender.control_left(|_| Err("EBUSY")), Err(HandOverFault::Refused("EBUSY")));
+}
+
+/// A count that is known to be at its most is replaced by the exact one, and never counts what waits twice.
+#[test]
+fn counts_are_corrected() {
+    let mut sender = channel(Version::Tls13, Aead::Aes128Gcm, 100);
+    sender.hand_over(true, |_| Ok::<_, ()>(())).unwrap();
+    assert_eq!(sender.remaining_records(), 97);
+    sender.spend(90);
+    assert_eq!(sender.remaining_records(), 7);
+    sender.count_from(21);
+    assert_eq!(sender.remaining_records(), 77);
+    sender.alert(AlertDescription::NoRenegotiation, &mut Vec::new()).unwrap();
+    assert_eq!(sender.remaining_records(), 76);
+    sender.count_from(21);
+    assert_eq!(sender.remaining_records(), 76);
+    sender.spend(u64::MAX);
+    assert_eq!(sender.remaining_records(), 0);
+}
+
+/// Linux before 6.14, and TLS 1.2 anywhere: the key stays, and the connection ends in time.
+#[test]
+fn where_the_key_cannot_be_changed_the_connection_ends_in_time() {
+    for (version, takes_new_keys) in
+        [(Version::Tls13, false), (Version::Tls12, false), (Version::Tls12, true)]
+    {
+        let mut sender = channel(version, Aead::Aes128Gcm, 100);
+        sender.hand_over(takes_new_keys, |_| Ok::<_, ()>(())).unwrap();
+        assert!(sender.can_send());
+        sender.spend(72);
+        assert!(!sender.can_send(), "less than a quarter is left: no other response begins");
+        assert_eq!(sender.prepare_sending(&mut Vec::new()), Ok(false), "the one under way goes on");
+        sender.spend(50);
+        assert_eq!(sender.prepare_sending(&mut Vec::new()), Err(RecordError::KeyExhausted));
+    }
+    let mut sender = channel(Version::Tls13, Aead::Aes128Gcm, 100);
+    sender.hand_over(false, |_| Ok::<_, ()>(())).unwrap();
+    let mut update = Kernel::new_for_test(Version::Tls13, Aead::Aes128Gcm)
+        .record(ContentType::Handshake, &[24, 0, 0, 1, 1]);
+    assert!(matches!(sender.receive(&mut update, 0), Ok(Event::KeyUpdate(_))));
+    assert_eq!(sender.prepare_sending(&mut Vec::new()), Ok(false), "an answer would break the stream");
+    assert!(sender.next_control().is_none());
+    assert!(!sender.can_send(), "no other response begins");
+}

@@ -5,5 +5,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod accounting;
 pub mod result;
 pub mod statistics;

@@ -36,6 +36,14 @@ impl<T> Reading<T> {
             Self::NotAvailable(_) => None,
         }
     }
+
+    /// Something made of the value; the reason stays.
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Reading<U> {
+        match self {
+            Self::Value(value) => Reading::Value(make(value)),
+            Self::NotAvailable(reason) => Reading::NotAvailable(reason),
+        }
+    }
 }
 
 /// One run of one experiment.

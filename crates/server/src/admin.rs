@@ -53,6 +53,12 @@ impl State {
                     help: "Access log lines dropped because the disk was too slow, or did not take them.",
                     value: dropped_lines,
                 },
+                Single {
+                    name: "linerate_messages_dropped_total",
+                    kind: "counter",
+                    help: "Messages dropped because nobody read those before them from standard error.",
+                    value: report::dropped_messages(),
+                },
                 gauge(
                     "linerate_start_time_seconds",
                     "When the server started, in seconds since 1970.",

@@ -16,6 +16,7 @@ mod hot_file;
 mod link;
 mod listeners;
 mod metrics;
+mod outbox;
 mod report;
 mod run;
 mod sites;

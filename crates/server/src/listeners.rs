@@ -42,25 +42,35 @@ pub(crate) struct Bound {
     pub(crate) ears: Vec<Ear>,
 }
 
-/// Binds listeners, and remembers which sockets were inherited.
+/// Binds listeners, and keeps the sockets that were inherited: no other can be bound to their addresses as long as the
+/// service manager has them, so a reload that fails, or leaves a listener out, must not lose them.
 #[derive(Debug)]
 pub(crate) struct Binder {
     workers: usize,
-    inherited: BTreeMap<SocketAddr, TcpListener>,
+    inherited: BTreeMap<SocketAddr, Inherited>,
+}
+
+#[derive(Debug)]
+struct Inherited {
+    socket: TcpListener,
+    is_used: bool,
 }
 
 impl Binder {
     pub(crate) fn new(workers: usize) -> Self {
         let inherited = inherited::listeners()
             .into_iter()
-            .filter_map(|listener| listener.local_addr().ok().map(|address| (address, listener)))
+            .filter_map(|socket| {
+                let address = socket.local_addr().ok()?;
+                Some((address, Inherited { socket, is_used: false }))
+            })
             .collect();
         Self { workers, inherited }
     }
 
     /// Inherited sockets that no configured listener has taken.
     pub(crate) fn unused(&self) -> impl Iterator<Item = SocketAddr> + '_ {
-        self.inherited.keys().copied()
+        self.inherited.iter().filter(|(_, inherited)| !inherited.is_used).map(|(address, _)| *address)
     }
 
     /// Binds a listener for all workers. `Ok(None)`: it was optional, and this machine lacks its address family.
@@ -81,11 +91,13 @@ impl Binder {
     }
 
     fn sockets(&mut self, address: SocketAddr) -> io::Result<(SocketAddr, Vec<TcpListener>)> {
-        if let Some(inherited) = self.take_inherited(address) {
+        // systemd's `ListenStream=443` is [::]:443 for both families: it serves for 0.0.0.0:443 as well.
+        if let Some(inherited) = self.inherited.get_mut(&address) {
             // One socket for all: the kernel gives each connection to one of those who wait for it.
-            let bound = inherited.local_addr()?;
-            let copies = (1..self.workers).map(|_| inherited.try_clone()).collect::<io::Result<Vec<_>>>()?;
-            return Ok((bound, std::iter::once(inherited).chain(copies).collect()));
+            let copies =
+                (0..self.workers).map(|_| inherited.socket.try_clone()).collect::<io::Result<_>>()?;
+            inherited.is_used = true;
+            return Ok((address, copies));
         }
         if self.workers > 1 && address.port() != 0 {
             // SO_REUSEPORT lets a second server of the same user share the port unnoticed: a plain bind tells.
@@ -98,10 +110,5 @@ impl Binder {
             sockets.push(socket::listen(bound, true)?);
         }
         Ok((bound, sockets))
-    }
-
-    fn take_inherited(&mut self, wanted: SocketAddr) -> Option<TcpListener> {
-        // systemd's `ListenStream=443` is [::]:443 for both families: it serves for 0.0.0.0:443 as well.
-        self.inherited.remove(&wanted)
     }
 }

@@ -1,6 +1,25 @@
 //! Messages for the operator: standard error, one line each, as service managers collect them.
+//!
+//! Written by a thread of their own: whoever reads standard error may stop reading it, and a full pipe must not hold up
+//! a worker (INV-LOG-1).
 
-use std::io::Write;
+use crate::outbox::Outbox;
+use std::{
+    io::{self, Write},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// Messages that may wait for the thread that writes them; what comes beyond that is dropped and counted.
+const WAITING_MESSAGES: usize = 1024;
+/// How long [`settle`] waits for a reader of standard error that does not read.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Messages dropped since the start.
+static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 /// Something to know.
 pub(crate) fn note(message: &str) {
@@ -12,9 +31,53 @@ pub(crate) fn warn(message: &str) {
     line("warning: ", message);
 }
 
+/// Messages that were dropped because nobody read those before them.
+pub(crate) fn dropped_messages() -> u64 {
+    DROPPED.load(Ordering::Relaxed)
+}
+
+/// Waits a moment until what was said is written: for the control thread, before it tells others that something is
+/// done, and before the process ends.
+pub(crate) fn settle() {
+    if let Some(outbox) = outbox() {
+        outbox.flush(PATIENCE);
+    }
+}
+
 fn line(prefix: &str, message: &str) {
-    // Nobody left to tell if standard error is gone; the server goes on all the same. Control characters are replaced
-    // so that a file's name cannot forge a line.
+    // Control characters are replaced so that a file's name cannot forge a line.
     let clean: String = message.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect();
-    let _ = writeln!(std::io::stderr().lock(), "linerate: {prefix}{clean}");
+    let line = format!("linerate: {prefix}{clean}\n");
+    match outbox() {
+        Some(outbox) if outbox.put(line) => {}
+        // Without a thread nothing is said: it could be a worker that would have to wait.
+        _ => {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Started with the first message.
+fn outbox() -> Option<&'static Outbox<String>> {
+    static OUTBOX: OnceLock<Option<Outbox<String>>> = OnceLock::new();
+    let start = || Outbox::start("messages", WAITING_MESSAGES, writer(io::stderr())).ok();
+    OUTBOX.get_or_init(start).as_ref()
+}
+
+/// Writes lines, and behind each how many were dropped since that was last said.
+fn writer(mut target: impl Write) -> impl FnMut(String) {
+    let mut told = 0;
+    move |line| {
+        // Nobody is left to tell if standard error is gone; the server goes on all the same.
+        let _ = target.write_all(line.as_bytes());
+        let dropped = dropped_messages();
+        if dropped != told {
+            let count = dropped.wrapping_sub(told);
+            let _ = writeln!(
+                target,
+                "linerate: warning: {count} messages were dropped: nobody read those before"
+            );
+            told = dropped;
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! The server as a whole: from settings to running workers, and through its signals to its end.
 
+mod notices;
 mod reload;
+mod roots;
 mod signals;
 mod start;
 
@@ -83,12 +85,15 @@ impl std::error::Error for ServeError {}
 /// Whatever keeps the server from starting. A server that has started ends without an error.
 pub fn run(source: Source, settings: Settings) -> Result<(), ServeError> {
     let open_files = limits::raise_open_files();
-    let server = Server::start(source, settings, open_files)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| ServeError::System { doing: "starting the control thread", error })?;
-    runtime.block_on(server.run())
+    let result = Server::start(source, settings, open_files).and_then(|server| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| ServeError::System { doing: "starting the control thread", error })?;
+        runtime.block_on(server.run())
+    });
+    report::settle();
+    result
 }
 
 /// Listeners in use: address as configured, as bound, and kind.
@@ -119,6 +124,8 @@ struct Server {
     development: Option<DevelopmentCertificate>,
     /// Tells when certificates are to be read anew.
     changes: reload::CertificateWatch,
+    roots: roots::RootWatch,
+    notices: notices::Notices,
     binder: Binder,
     listening: Vec<Listening>,
     workers: Vec<Handle>,
@@ -165,11 +172,15 @@ impl Server {
         }
         let mut signals = signals::Signals::new()
             .map_err(|error| ServeError::System { doing: "listening for signals", error })?;
-        notify(&[NotifyState::Ready]);
+        self.notices.tell(vec![NotifyState::Ready]);
         loop {
             let event = tokio::select! {
                 event = signals.next() => event,
                 () = self.changes.changed() => signals::Event::CertificatesChanged,
+                replaced = self.roots.replaced() => {
+                    self.adopt_roots(replaced);
+                    continue;
+                }
             };
             match event {
                 signals::Event::Reload => {
@@ -203,7 +214,7 @@ impl Server {
     /// Stops taking connections, lets the workers finish, and stops them when told to in the meantime.
     async fn drain(&mut self, signals: &mut signals::Signals) {
         report::note("draining: no new connections; open responses are finished");
-        notify(&[NotifyState::Stopping]);
+        self.notices.tell(vec![NotifyState::Stopping]);
         self.admin_state.draining.store(true, std::sync::atomic::Ordering::Relaxed);
         let limit = Duration::from_millis(self.settings.timeouts.drain_ms);
         self.tell_all(|| Command::Drain(limit));
@@ -229,7 +240,7 @@ impl Server {
 
     /// Waits for the workers and writes the log out.
     fn finish(self) {
-        notify(&[NotifyState::Stopping]);
+        self.notices.tell(vec![NotifyState::Stopping]);
         for worker in self.workers {
             if worker.thread.join().is_err() {
                 report::warn("a worker ended by a panic");
@@ -238,13 +249,7 @@ impl Server {
         if let Some(log) = self.log {
             log.flush();
         }
-    }
-}
-
-/// Tells the service manager; without one this does nothing.
-fn notify(state: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
-        report::warn(&format!("the service manager could not be told: {error}"));
+        self.notices.settle();
     }
 }
 

@@ -19,7 +19,7 @@ impl fmt::Display for SiteFault {
 }
 
 /// A site, ready to serve.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Site {
     /// Lower case; exact, or `*.` and a parent.
     names: Vec<String>,
@@ -119,7 +119,7 @@ fn hsts_value(hsts: config::Hsts) -> String {
 }
 
 /// All sites.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sites {
     /// Those with names first, exact names before wildcards, so that the first match is the best one.
     sites: Vec<Site>,
@@ -140,6 +140,17 @@ impl Sites {
             }
         }
         if faults.is_empty() { Ok(Self { sites }) } else { Err(faults) }
+    }
+
+    /// The same sites, but for these roots (each with the index of its site).
+    pub(crate) fn with_roots(&self, roots: Vec<(usize, Root)>) -> Self {
+        let mut sites = self.clone();
+        for (index, root) in roots {
+            if let Some(site) = sites.sites.get_mut(index) {
+                site.root = Arc::new(root);
+            }
+        }
+        sites
     }
 
     /// The site that a host name means; the one without names for all others. `None` if nobody serves that name.

@@ -2,6 +2,8 @@
 //! read-only snapshots, and a few counts that change once a connection.
 
 mod accept;
+#[cfg(test)]
+mod tests;
 
 use crate::{
     access_log::{AccessLog, Sink},
@@ -265,6 +267,10 @@ impl Worker {
         workplace.adopt_tuning(snapshot.tuning);
         workplace.mapped_bytes.set_limit(snapshot.mapped_bytes_limit);
         self.service.files.borrow_mut().clear();
+        // What connections inherit from their listener may be another from now on.
+        for ear in self.ears.borrow().iter() {
+            ear.changed.notify_one();
+        }
     }
 }
 

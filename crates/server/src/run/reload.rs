@@ -1,7 +1,8 @@
 //! Reloading: everything new is opened and checked first; what does not work leaves the old serving.
 
 use super::{
-    Listening, Server, notify,
+    Listening, Server,
+    roots::Replaced,
     start::{certificate_fault, development, warn_about_certificates},
 };
 use crate::{report, sites::Sites, snapshot::Snapshot, tls_setup, worker::Command};
@@ -62,7 +63,7 @@ impl Server {
         let clock = NotifyState::monotonic_usec_now().ok();
         let mut reloading = vec![NotifyState::Reloading];
         reloading.extend(clock);
-        notify(&reloading);
+        self.notices.tell(reloading);
         let watch = match self.try_reload() {
             Ok(watch) => {
                 report::note("reloaded");
@@ -78,7 +79,7 @@ impl Server {
                 None
             }
         };
-        notify(&[NotifyState::Ready]);
+        self.notices.tell(vec![NotifyState::Ready]);
         watch
     }
 
@@ -136,15 +137,11 @@ impl Server {
         Ok(acceptor)
     }
 
-    /// A certificate or key file changed.
+    /// A certificate or key file changed. The sites stay as they are: a root that is missing at this moment must not
+    /// keep a new certificate from being served.
     pub(super) fn reload_certificates(&mut self) {
         let builder = self.tls_builder();
-        let sites = match Sites::open(&self.settings, true) {
-            Ok(sites) => sites,
-            Err(faults) => {
-                return faults.iter().for_each(|fault| report::warn(&fault.to_string()));
-            }
-        };
+        let sites = self.snapshots.load().sites.clone();
         match self.renewed_acceptor(&self.settings, &builder) {
             Ok(acceptor) => {
                 report::note("certificates reloaded");
@@ -156,6 +153,19 @@ impl Server {
                 self.count_reload(false);
             }
         }
+    }
+
+    /// Roots have become other directories.
+    pub(super) fn adopt_roots(&mut self, replaced: Replaced) {
+        let current = self.snapshots.load_full();
+        // Found before a reload: what it opened is looked at the next time.
+        if replaced.generation != current.generation {
+            return;
+        }
+        for (_, root) in &replaced.roots {
+            report::note(&format!("{}: another directory now, served from here on", root.path().display()));
+        }
+        self.publish(current.sites.with_roots(replaced.roots), current.acceptor.clone(), &[]);
     }
 
     fn publish(&self, sites: Sites, acceptor: Option<Arc<Acceptor>>, added: &[crate::listeners::Bound]) {

@@ -1,8 +1,8 @@
 //! Starting: everything is opened and checked before the first connection is taken.
 
 use super::{
-    Listening, ServeError, Server, listen_faults, new_admin_state, placement, reload::CertificateWatch,
-    start_workers,
+    Listening, ServeError, Server, listen_faults, new_admin_state, notices::Notices, placement,
+    reload::CertificateWatch, roots::RootWatch, start_workers,
 };
 use crate::{
     access_log::AccessLog, listeners::Binder, report, sites::Sites, snapshot::Snapshot, tls_setup,
@@ -86,6 +86,8 @@ impl Server {
         Ok(Self {
             source,
             settings,
+            roots: RootWatch::start(&snapshots),
+            notices: Notices::new(),
             snapshots,
             development,
             changes,

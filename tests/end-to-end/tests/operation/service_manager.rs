@@ -13,10 +13,10 @@ use std::{
 use tempfile::TempDir;
 
 /// A process that is ended with the test.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.0), signal).expect("it runs");
     }
 }
@@ -79,12 +79,21 @@ impl Scene {
 
     /// Started with `socket` as descriptor 3, as a service manager does it.
     fn activated(&self, socket: TcpListener, listen: SocketAddr, stderr: &Path) -> Running {
+        self.activated_with(socket, self.arguments(listen), stderr)
+    }
+
+    fn activated_with(
+        &self,
+        socket: TcpListener,
+        arguments: Vec<std::ffi::OsString>,
+        stderr: &Path,
+    ) -> Running {
         // The shell's own process identifier is the server's once it has become it.
         let script = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\"";
         let child = Command::new("sh")
             .args(["-c", script, "sh"])
             .arg(linerate_binary())
-            .args(self.arguments(listen))
+            .args(arguments)
             .env("NOTIFY_SOCKET", self.manager.path())
             .stdin(OwnedFd::from(socket))
             .stderr(std::fs::File::create(stderr).unwrap())
@@ -136,6 +145,52 @@ fn a_socket_that_no_listener_asks_for_is_reported() {
     assert_eq!(scene.manager.hears(), "READY=1");
     let said = std::fs::read_to_string(&stderr).unwrap();
     assert!(said.contains(&format!("passed a socket for {address}, which no listener asks for")), "{said}");
+}
+
+/// A reload that fails after it took the socket must leave it for the next: as long as the manager has it, no other can
+/// be bound to its address.
+#[test]
+fn a_socket_that_was_handed_over_outlives_a_reload_that_fails() {
+    let scene = Scene::new();
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = scene.manager.folder.path();
+    let (stderr, config) = (folder.join("stderr"), folder.join("linerate.toml"));
+    let listen_on = |addresses: &[SocketAddr]| {
+        let list: Vec<_> = addresses.iter().map(|address| format!("\"{address}\"")).collect();
+        let toml = format!(
+            "listen = [{}]\nworkers = 2\n[[site]]\nroot = {:?}\n\
+             certificates = [{{ certificate = {:?}, key = {:?} }}]\n",
+            list.join(", "),
+            scene.site.path(),
+            scene.pair.certificate,
+            scene.pair.key
+        );
+        std::fs::write(&config, toml).unwrap();
+    };
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    listen_on(&[elsewhere]);
+    let arguments = vec!["serve".into(), "--config".into(), config.clone().into_os_string()];
+    let running = scene.activated_with(socket.try_clone().unwrap(), arguments, &stderr);
+    assert_eq!(scene.manager.hears(), "READY=1");
+    let reload = |addresses: &[SocketAddr]| {
+        listen_on(addresses);
+        running.signal(Signal::HUP);
+        assert!(scene.manager.hears().starts_with("RELOADING=1"));
+        assert_eq!(scene.manager.hears(), "READY=1");
+        std::fs::read_to_string(&stderr).unwrap()
+    };
+    let said = reload(&[address, taken.local_addr().unwrap()]);
+    assert!(said.contains("not reloaded") && said.contains("another program listens there"), "{said}");
+    // Once more after it was served for a while and then left out.
+    for _ in 0..2 {
+        let said = reload(&[elsewhere, address]);
+        assert!(said.ends_with("reloaded\n"), "{said}");
+        scene.is_served(address);
+        reload(&[elsewhere]);
+        scene.is_served(elsewhere);
+    }
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub struct Meter {
 /// One end of the connections.
 #[derive(Debug)]
 struct Party {
-    pids: Vec<u32>,
+    roots: process::Roots,
     before: process::Moment,
     hardware: hardware::Running,
 }
@@ -83,7 +83,8 @@ pub struct PartyCosts {
 }
 
 impl Meter {
-    /// Begins a span. The processes of both ends are followed with all that they start. `interface` is the one that
+    /// Begins a span. The processes of both ends are followed with all that they start (but the server is no
+    /// part of a client that started it). `interface` is the one that
     /// the server sends by, as its process sees it; with none, or "lo", wire bandwidth is computed.
     ///
     /// # Errors
@@ -93,8 +94,8 @@ impl Meter {
         // What takes its time comes first, the clock and what is compared with it last and close together.
         let memory = memory_bandwidth::Running::start(Path::new(memory_bandwidth::EVENT_SOURCES));
         let network = network::Moment::take(first)?;
-        let server = Party::begin(server_pids)?;
-        let client = Party::begin(client_pids);
+        let server = Party::begin(server_pids, &[])?;
+        let client = Party::begin(client_pids, server_pids);
         let energy = energy::Moment::take(Path::new(energy::POWERCAP));
         let machine = machine::Moment::take()?;
         let began = Instant::now();
@@ -125,14 +126,14 @@ impl Meter {
             network: network.since(&self.network, self.interface.as_deref()),
             energy_j: energy.since(&self.energy, elapsed_s),
             memory_bytes,
-            server_resident_bytes: process::resident_bytes(&process::members(&self.server.pids)?),
+            server_resident_bytes: process::resident_bytes(&process::members(&self.server.roots)?),
         })
     }
 
     /// A client that has ended is nothing unusual: its own report says what it used.
     fn client_costs(&self) -> Reading<PartyCosts> {
         match &self.client {
-            Ok(party) if party.pids.is_empty() => {
+            Ok(party) if party.roots.named.is_empty() => {
                 Reading::NotAvailable("no process of the client was named".to_owned())
             }
             Ok(party) => match party.end() {
@@ -145,20 +146,21 @@ impl Meter {
 }
 
 impl Party {
-    fn begin(pids: &[u32]) -> Result<Self, Error> {
-        let hardware = hardware::Running::start(&process::members(pids)?);
-        Ok(Self { pids: pids.to_vec(), before: process::Moment::default(), hardware })
+    fn begin(named: &[u32], not: &[u32]) -> Result<Self, Error> {
+        let roots = process::Roots { named: named.to_vec(), not: not.to_vec() };
+        let hardware = hardware::Running::start(&process::members(&roots)?);
+        Ok(Self { roots, before: process::Moment::default(), hardware })
     }
 
     /// With what was used so far.
     fn noted(mut self) -> Result<Self, Error> {
-        self.before = process::Moment::take(&self.pids)?;
+        self.before = process::Moment::take(&self.roots)?;
         Ok(self)
     }
 
     fn end(&self) -> Result<PartyCosts, Error> {
         let hardware = self.hardware.read();
-        let process = process::Moment::take(&self.pids)?.since(&self.before)?;
+        let process = process::Moment::take(&self.roots)?.since(&self.before)?;
         Ok(PartyCosts { process, hardware })
     }
 }

@@ -37,6 +37,15 @@ pub struct ProcessUse {
     pub disk_read_bytes: Reading<u64>,
 }
 
+/// Whom a group grows from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Roots {
+    /// Processes that were named. They must be there.
+    pub(super) named: Vec<u32>,
+    /// Processes that are not followed, with all that is below them: the server, where the client is who started it.
+    pub(super) not: Vec<u32>,
+}
+
 /// A group at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moment {
@@ -65,7 +74,7 @@ struct Used {
 
 impl Moment {
     /// Reads what the group of `roots` has used so far.
-    pub(super) fn take(roots: &[u32]) -> Result<Self, Error> {
+    pub(super) fn take(roots: &Roots) -> Result<Self, Error> {
         let members = members(roots)?;
         let mut moment = Self::default();
         // Times first, and together: looking at threads takes its time, too.
@@ -73,7 +82,7 @@ impl Moment {
             match used(pid)? {
                 Some((identity, used)) => drop(moment.processes.insert(identity, used)),
                 // A worker may end at any time; whoever was named must be there.
-                None if roots.contains(&pid) => return Err(Error::Ended { pid }),
+                None if roots.named.contains(&pid) => return Err(Error::Ended { pid }),
                 None => {}
             }
         }
@@ -193,7 +202,7 @@ fn share(user: f64, system: f64) -> Option<f64> {
 }
 
 /// The ids of a group, the named ones first.
-pub(super) fn members(roots: &[u32]) -> Result<Vec<u32>, Error> {
+pub(super) fn members(roots: &Roots) -> Result<Vec<u32>, Error> {
     let path = PathBuf::from("/proc");
     let entries = fs::read_dir(&path).map_err(|source| Error::Unreadable { path, source })?;
     let all: Vec<(u32, ProcessStat)> = entries
@@ -205,14 +214,15 @@ pub(super) fn members(roots: &[u32]) -> Result<Vec<u32>, Error> {
     Ok(group(roots, &all))
 }
 
-fn group(roots: &[u32], all: &[(u32, ProcessStat)]) -> Vec<u32> {
-    let mut members = roots.to_vec();
-    let mut known: BTreeSet<u32> = roots.iter().copied().collect();
+fn group(roots: &Roots, all: &[(u32, ProcessStat)]) -> Vec<u32> {
+    let named = &roots.named;
+    let mut members = named.clone();
+    let mut known: BTreeSet<u32> = named.iter().chain(&roots.not).copied().collect();
     let mut next = 0;
     while let Some(&member) = members.get(next) {
         next += 1;
         let belongs = |stat: &ProcessStat| {
-            stat.parent == member || (roots.contains(&member) && [stat.group, stat.session].contains(&member))
+            stat.parent == member || (named.contains(&member) && [stat.group, stat.session].contains(&member))
         };
         for (pid, stat) in all {
             if belongs(stat) && known.insert(*pid) {

@@ -15,6 +15,10 @@ fn stat_of(parent: u32, group: u32, session: u32) -> ProcessStat {
     }
 }
 
+fn named(pids: &[u32]) -> Roots {
+    Roots { named: pids.to_vec(), not: Vec::new() }
+}
+
 fn identity(pid: u32) -> Identity {
     Identity { pid, started_ticks: 1 }
 }
@@ -55,11 +59,14 @@ fn a_group_is_descendants_and_who_shares_what_a_root_leads() {
         (14, stat_of(1, 10, 1)),
         (20, stat_of(1, 20, 1)),
     ];
-    let mut group = group(&[10], &all);
+    let mut group = group(&named(&[10]), &all);
     group.sort_unstable();
     assert_eq!(group, [10, 11, 12, 13, 14]);
     // A root that leads nothing does not bring its neighbours: a client in the session of the shell that measures.
-    assert_eq!(super::group(&[11], &all), [11, 12]);
+    assert_eq!(super::group(&named(&[11]), &all), [11, 12]);
+    // A client that has started the server.
+    let client = Roots { named: vec![10], not: vec![11] };
+    assert_eq!(super::group(&client, &all), [10, 13, 14]);
 }
 
 #[test]
@@ -146,7 +153,7 @@ impl Drop for Shell {
 fn used_since(before: &Moment, root: u32, run_s: f64) -> ProcessUse {
     let begin = Instant::now();
     loop {
-        let used = Moment::take(&[root]).expect("alive").since(before).expect("accounted for");
+        let used = Moment::take(&named(&[root])).expect("alive").since(before).expect("accounted for");
         if total_s(&used) >= run_s {
             return used;
         }
@@ -165,14 +172,15 @@ fn children_of_a_real_process_are_followed_and_not_lost_when_they_end() {
     // While the child is there it is a member; then its time is with the shell: the sum never falls.
     let mut earlier = total_s(&used);
     let begin = Instant::now();
-    while members(&[root]).expect("readable").len() > 1 {
-        let now = total_s(&Moment::take(&[root]).expect("alive").since(&nothing).expect("accounted for"));
+    while members(&named(&[root])).expect("readable").len() > 1 {
+        let now =
+            total_s(&Moment::take(&named(&[root])).expect("alive").since(&nothing).expect("accounted for"));
         // Two times are cut to a tick when the child's are handed on.
         assert!(now >= earlier - 0.021, "{now} after {earlier}");
         earlier = earlier.max(now);
         assert!(begin.elapsed() < Duration::from_secs(60));
     }
-    let end = Moment::take(&[root]).expect("alive");
+    let end = Moment::take(&named(&[root])).expect("alive");
     let used = end.since(&nothing).expect("accounted for");
     assert!(total_s(&used) >= earlier - 0.021, "{used:?} after {earlier}");
     assert!(used.voluntary_switches.value().is_some_and(|&switches| switches > 0), "{used:?}");
@@ -183,13 +191,13 @@ fn a_named_process_that_has_ended_is_an_error_also_before_it_is_waited_for() {
     let mut shell = Shell::run("exit 0");
     let pid = shell.0.id();
     let begin = Instant::now();
-    while Moment::take(&[pid]).is_ok() {
+    while Moment::take(&named(&[pid])).is_ok() {
         assert!(begin.elapsed() < Duration::from_secs(20), "a zombie counts as alive");
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(matches!(Moment::take(&[pid]), Err(Error::Ended { pid: named }) if named == pid));
+    assert!(matches!(Moment::take(&named(&[pid])), Err(Error::Ended { pid: named }) if named == pid));
     shell.0.wait().expect("ended");
-    assert!(matches!(Moment::take(&[pid]), Err(Error::Ended { .. })));
+    assert!(matches!(Moment::take(&named(&[pid])), Err(Error::Ended { .. })));
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! The experiments of the papers, on the reader's own machine: what they cost, side by side with what was published.
 //!
 //! [`result`] is what a run of an experiment found out and the form of its file; everything else writes or reads that.
-//! [`statistics`] says what a difference is.
+//! [`statistics`] says what a difference is, [`report`] shows all of it to people.
 
 #![forbid(unsafe_code)]
 
 pub mod accounting;
+pub mod report;
 pub mod result;
 pub mod statistics;

@@ -1,0 +1,296 @@
+//! The quantities of a round that are drawn and tabulated: name, unit, and how each is read.
+
+use crate::result::{Measurement, Reading};
+
+/// Something that every round has a value of, or a reason for having none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Quantity {
+    /// As published series name it: the field of [`Measurement`], where it is one.
+    pub key: &'static str,
+    /// Heading of its plot.
+    pub title: &'static str,
+    /// Heading of its column.
+    pub short: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// More of it is better.
+    pub more_is_better: bool,
+    /// What a value in the field's unit is times, to be in `unit`.
+    pub scale: f64,
+    /// Reads it.
+    pub read: fn(&Measurement) -> Reading<f64>,
+}
+
+pub(super) const APPLICATION: Quantity = Quantity {
+    key: "application_gbit_s",
+    title: "Throughput",
+    short: "application",
+    unit: "Gb/s",
+    more_is_better: true,
+    scale: 1.0,
+    read: |round| Reading::Value(round.application_gbit_s),
+};
+
+pub(super) const WIRE: Quantity = Quantity {
+    key: "wire_gbit_s",
+    title: "Throughput on the wire",
+    short: "wire",
+    unit: "Gb/s",
+    more_is_better: true,
+    scale: 1.0,
+    read: |round| round.wire_gbit_s.clone(),
+};
+
+pub(super) const CPU_PER_GB: Quantity = Quantity {
+    key: "server_s_per_gb",
+    title: "Server CPU per gigabyte",
+    short: "server CPU",
+    unit: "s/GB",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| Reading::Value(round.server_s_per_gb),
+};
+
+pub(super) const CPU_SHARE: Quantity = Quantity {
+    key: "server_cpu_percent",
+    title: "Server CPU in use",
+    short: "server CPU",
+    unit: "% of a core",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| {
+        per(100.0 * (round.server.user_s + round.server.system_s), round.elapsed_s, "no time has passed")
+    },
+};
+
+pub(super) const DEMAND: Quantity = Quantity {
+    key: "service_demand_us_per_kb",
+    title: "Service demand of the server",
+    short: "server",
+    unit: "µs/KB",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| Reading::Value(round.service_demand_us_per_kb),
+};
+
+pub(super) const MACHINE_DEMAND: Quantity = Quantity {
+    key: "machine_service_demand_us_per_kb",
+    title: "Service demand of the machine",
+    short: "machine",
+    unit: "µs/KB",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| round.machine_service_demand_us_per_kb.clone(),
+};
+
+pub(super) const CPU_PER_RESPONSE: Quantity = Quantity {
+    key: "server_us_per_response",
+    title: "Server CPU per response",
+    short: "per response",
+    unit: "µs",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| round.server_us_per_response.clone(),
+};
+
+pub(super) const CLIENT_CPU: Quantity = Quantity {
+    key: "client_s_per_gb",
+    title: "Client CPU per gigabyte",
+    short: "client CPU",
+    unit: "s/GB",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| {
+        let gigabytes = round.load.iter().map(|load| load.totals.body_bytes as f64).sum::<f64>() / 1e9;
+        per(round.client.user_s + round.client.system_s, gigabytes, "nothing was received")
+    },
+};
+
+pub(super) const HANDSHAKES: Quantity = Quantity {
+    key: "handshakes_per_core_s",
+    title: "Handshakes per second of server CPU",
+    short: "handshakes",
+    unit: "1/s",
+    more_is_better: true,
+    scale: 1.0,
+    read: |round| round.handshakes_per_core_s.clone(),
+};
+
+pub(super) const RESPONSES: Quantity = Quantity {
+    key: "responses_per_s",
+    title: "Responses per second",
+    short: "responses",
+    unit: "1/s",
+    more_is_better: true,
+    scale: 1.0,
+    read: |round| Reading::Value(round.responses_per_s),
+};
+
+pub(super) const PER_CONNECTION: Quantity = Quantity {
+    key: "server_bytes_per_connection",
+    title: "Memory of the server per connection",
+    short: "per connection",
+    unit: "kB",
+    more_is_better: false,
+    scale: 1e-3,
+    read: |round| map(&round.server_bytes_per_connection, |bytes| bytes / 1e3),
+};
+
+pub(super) const DISK_READ: Quantity = Quantity {
+    key: "server_disk_read_bytes",
+    title: "Read from disk by the server",
+    short: "from disk",
+    unit: "MB",
+    more_is_better: false,
+    scale: 1e-6,
+    read: |round| map(&round.server_disk_read_bytes, |bytes| *bytes as f64 / 1e6),
+};
+
+pub(super) const RESIDENT: Quantity = Quantity {
+    key: "server_resident_bytes",
+    title: "Memory of the server",
+    short: "memory",
+    unit: "MB",
+    more_is_better: false,
+    scale: 1e-6,
+    read: |round| map(&round.server_resident_bytes, |bytes| *bytes as f64 / 1e6),
+};
+
+pub(super) const CYCLES: Quantity = Quantity {
+    key: "cycles_per_byte",
+    title: "Cycles of the server per body byte",
+    short: "cycles",
+    unit: "1/B",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| round.server.cycles_per_byte.clone(),
+};
+
+pub(super) const INSTRUCTIONS: Quantity = Quantity {
+    key: "instructions_per_byte",
+    title: "Instructions of the server per body byte",
+    short: "instructions",
+    unit: "1/B",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| round.server.instructions_per_byte.clone(),
+};
+
+pub(super) const ENERGY: Quantity = Quantity {
+    key: "energy_j_per_gb",
+    title: "Energy of the processor per gigabyte",
+    short: "energy",
+    unit: "J/GB",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| round.energy_j_per_gb.clone(),
+};
+
+pub(super) const MEMORY_TRAFFIC: Quantity = Quantity {
+    key: "memory_bytes_per_byte",
+    title: "Bytes moved in memory per body byte",
+    short: "memory traffic",
+    unit: "B/B",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| round.memory_bytes_per_byte.clone(),
+};
+
+pub(super) const RETRANSMITTED: Quantity = Quantity {
+    key: "retransmitted_segments",
+    title: "TCP segments sent again",
+    short: "sent again",
+    unit: "segments",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| map(&round.retransmitted_segments, |segments| *segments as f64),
+};
+
+pub(super) const SWITCHES: Quantity = Quantity {
+    key: "server_switches_per_s",
+    title: "Context switches of the server per second",
+    short: "switches",
+    unit: "1/s",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| match (&round.server.voluntary_switches, &round.server.involuntary_switches) {
+        (Reading::Value(own), Reading::Value(forced)) => {
+            per((own + forced) as f64, round.elapsed_s, "no time has passed")
+        }
+        (Reading::NotAvailable(reason), _) | (_, Reading::NotAvailable(reason)) => {
+            Reading::NotAvailable(reason.clone())
+        }
+    },
+};
+
+/// What stands in the second table, and is seldom all available.
+pub(super) const FURTHER: [Quantity; 10] = [
+    CLIENT_CPU,
+    CYCLES,
+    INSTRUCTIONS,
+    ENERGY,
+    MEMORY_TRAFFIC,
+    RESIDENT,
+    PER_CONNECTION,
+    SWITCHES,
+    DISK_READ,
+    RETRANSMITTED,
+];
+
+const FIRST: [Quantity; 9] = [
+    APPLICATION,
+    WIRE,
+    CPU_PER_GB,
+    CPU_SHARE,
+    DEMAND,
+    MACHINE_DEMAND,
+    CPU_PER_RESPONSE,
+    HANDSHAKES,
+    RESPONSES,
+];
+
+/// The quantity that a definition or a paper names by its field.
+pub(super) fn named(key: &str) -> Option<Quantity> {
+    FIRST.into_iter().chain(FURTHER).find(|quantity| quantity.key == key)
+}
+
+/// The names that [`named`] knows.
+pub(super) fn keys() -> impl Iterator<Item = &'static str> {
+    FIRST.into_iter().chain(FURTHER).map(|quantity| quantity.key)
+}
+
+/// TLS handshakes of a round, full and resumed.
+pub(super) fn handshakes(round: &Measurement) -> f64 {
+    round.load.iter().map(|load| (load.totals.full_handshakes + load.totals.resumed_handshakes) as f64).sum()
+}
+
+/// Whole responses of a round.
+pub(super) fn responses(round: &Measurement) -> f64 {
+    round.load.iter().map(|load| load.totals.responses as f64).sum()
+}
+
+fn per(part: f64, whole: f64, otherwise: &str) -> Reading<f64> {
+    if whole > 0.0 { Reading::Value(part / whole) } else { Reading::NotAvailable(otherwise.to_owned()) }
+}
+
+fn map<T>(reading: &Reading<T>, change: impl Fn(&T) -> f64) -> Reading<f64> {
+    match reading {
+        Reading::Value(value) => Reading::Value(change(value)),
+        Reading::NotAvailable(reason) => Reading::NotAvailable(reason.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_one_quantity() {
+        let keys: Vec<_> = keys().collect();
+        for key in &keys {
+            assert_eq!(keys.iter().filter(|other| *other == key).count(), 1, "{key}");
+            assert_eq!(named(key).map(|quantity| quantity.key), Some(*key));
+        }
+        assert!(named("application_mbit_s").is_none());
+    }
+}

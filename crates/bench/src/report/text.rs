@@ -1,0 +1,145 @@
+//! A run for the terminal: findings, then a table of every point.
+
+use super::{
+    figures, number,
+    panel::{self, Panel, Sweep},
+    quantity::{
+        APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, DEMAND, HANDSHAKES, Quantity, RESPONSES,
+    },
+    summary,
+};
+
+/// Sentences are broken at this many letters.
+const WIDTH: usize = 100;
+
+pub(super) fn text(sweep: &Sweep<'_>) -> String {
+    let mut text = format!("{}: {}\n", sweep.run.name, sweep.run.title);
+    if !sweep.held.is_empty() {
+        text.push_str(&format!("{}\n", sweep.held.join(" · ")));
+    }
+    for panel in &sweep.panels {
+        text.push('\n');
+        if !panel.label.is_empty() {
+            text.push_str(&format!("{}\n", panel.label));
+        }
+        text.push_str(&aligned(&rows(sweep, panel)));
+    }
+    text.push('\n');
+    text.push_str(&bullets(&summary::findings(sweep), '•'));
+    text.push_str(&bullets(&summary::cautions(sweep), '!'));
+    text
+}
+
+/// Sentences, each with a mark and broken where the terminal ends.
+pub(super) fn bullets(sentences: &[String], mark: char) -> String {
+    let mut text = String::new();
+    for sentence in sentences {
+        for (number, line) in wrapped(sentence, WIDTH).iter().enumerate() {
+            text.push_str(&if number == 0 { format!("{mark} {line}\n") } else { format!("  {line}\n") });
+        }
+    }
+    text
+}
+
+fn rows(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Vec<Vec<String>> {
+    let shown: &[Quantity] = if figures::measures_handshakes(sweep) {
+        &[HANDSHAKES, RESPONSES, CPU_PER_RESPONSE, CPU_SHARE]
+    } else {
+        &[APPLICATION, CPU_PER_GB, DEMAND, CPU_SHARE]
+    };
+    let mut heading = vec![sweep.run.axis.trim_end_matches("_bytes").replace('_', " "), "server".to_owned()];
+    heading.extend(shown.iter().map(|quantity| quantity.unit.to_owned()));
+    heading.extend(["± %".to_owned(), "× plaintext".to_owned(), String::new()]);
+    let mut rows = vec![heading];
+    let priced = if figures::measures_handshakes(sweep) { CPU_PER_RESPONSE } else { CPU_PER_GB };
+    for cell in panel.cells() {
+        let median = |quantity: &Quantity| {
+            panel::summary(cell.point, quantity)
+                .map_or_else(|| "–".to_owned(), |summary| number::short(summary.median))
+        };
+        let mut row = vec![sweep.place_name(panel.places[cell.place]), sweep.servers[cell.server].to_owned()];
+        row.extend(shown.iter().map(median));
+        let spread = panel::summary(cell.point, &priced).filter(|summary| summary.count > 1);
+        row.push(spread.map_or_else(|| "–".to_owned(), |summary| format!("{:.0}", 50.0 * summary.spread())));
+        row.push(beside_plaintext(sweep, panel, cell, &priced));
+        row.push(marks(cell));
+        rows.push(row);
+    }
+    rows
+}
+
+fn beside_plaintext(
+    sweep: &Sweep<'_>,
+    panel: &Panel<'_>,
+    cell: panel::Cell<'_>,
+    quantity: &Quantity,
+) -> String {
+    use crate::statistics::Verdict;
+    let ratio = sweep
+        .baseline()
+        .filter(|baseline| *baseline != cell.server)
+        .and_then(|baseline| panel.ratio(cell.server, baseline, cell.place, quantity));
+    match ratio {
+        None => "–".to_owned(),
+        Some(ratio) if ratio.verdict() == Verdict::NoDifference => "same".to_owned(),
+        Some(ratio) if ratio.verdict() == Verdict::TooFewRounds => format!("about {:.2}", ratio.ratio),
+        Some(ratio) => format!("{:.2}", ratio.ratio),
+    }
+}
+
+fn marks(cell: panel::Cell<'_>) -> String {
+    let mut marks = Vec::new();
+    if panel::measured(cell.point).next().is_none() {
+        marks.push(match panel::failures(cell.point).next() {
+            Some((reason, _)) => format!("failed: {reason}"),
+            None => "not run".to_owned(),
+        });
+    }
+    if panel::client_limited(cell.point).is_some() {
+        marks.push("client-limited".to_owned());
+    }
+    if panel::discarded(cell.point) {
+        marks.push("discarded".to_owned());
+    }
+    marks.join(", ")
+}
+
+/// Columns under each other: words to the left, numbers to the right.
+pub(super) fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| letters(cell)).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let gap = " ".repeat(widths[column].saturating_sub(letters(cell)));
+            let is_word = column < 2 || column + 1 == columns;
+            line.push_str(&if is_word { format!("{cell}{gap}  ") } else { format!("{gap}{cell}  ") });
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// `text` in lines of at most so many letters, but for words that are longer.
+fn wrapped(text: &str, letters_wanted: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if letters(line) + 1 + letters(word) <= letters_wanted => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+fn letters(text: &str) -> usize {
+    text.chars().count()
+}

@@ -1,0 +1,5 @@
+//! The report as its readers meet it: as XML and HTML, as sentences, in a browser.
+
+mod fixtures;
+mod pages;
+mod sentences;

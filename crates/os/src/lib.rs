@@ -13,8 +13,12 @@
 //! | [`limits`] | the limit of open files |
 //! | [`clock`] | the CPU time of another process, exactly |
 //! | [`perf`] | counters of perf events |
+//! | [`adapter`] | what a network adapter's driver says of itself |
+//! | [`facility`] | the hypervisor, and whether io_uring is permitted |
 
+pub mod adapter;
 pub mod clock;
+pub mod facility;
 pub mod file;
 pub mod inherited;
 pub mod kernel_tls;

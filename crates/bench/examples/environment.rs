@@ -1,0 +1,18 @@
+//! Prints what is known of this machine, as it is kept with measurements: `cargo run -p linerate-bench --example
+//! environment`.
+
+#![forbid(unsafe_code)]
+
+use linerate_bench::result::Reading;
+
+fn main() {
+    for (group, facts) in linerate_bench::environment::capture() {
+        println!("{group}");
+        for (fact, answer) in facts {
+            match answer {
+                Reading::Value(value) => println!("  {fact}: {value}"),
+                Reading::NotAvailable(reason) => println!("  {fact}: not available, {reason}"),
+            }
+        }
+    }
+}

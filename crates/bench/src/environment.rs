@@ -1,0 +1,59 @@
+//! What a measurement was made on: kernel, processor, memory, network, limits, and the versions of what was measured.
+//!
+//! [`capture`] reads it all, group by group. What cannot be read has its reason in its place. Only facts that bear on
+//! the price of a byte or explain why an engine did not run are kept, and nothing that names the machine or its owner.
+
+mod adapter;
+mod cpu;
+mod facts;
+mod kernel;
+mod limits;
+mod memory;
+mod network;
+mod software;
+
+use std::{collections::BTreeMap, path::Path};
+
+use crate::result::Reading;
+
+/// A group of facts: what is asked, and the answer.
+pub type Group = BTreeMap<String, Reading<String>>;
+
+/// Reads the environment of this process.
+#[must_use]
+pub fn capture() -> BTreeMap<String, Group> {
+    let mut environment = of_files(Path::new("/"));
+    if let Some(cpu) = environment.get_mut("cpu") {
+        cpu::ask_processor(cpu);
+    }
+    for (name, group) in &mut environment {
+        if let Some(interface) = name.strip_prefix(adapter::PREFIX) {
+            adapter::ask_driver(interface, group);
+        }
+    }
+    let limits = environment.entry("limits".to_owned()).or_default();
+    limits::ask_kernel(limits);
+    environment.insert("linerate".to_owned(), software::own());
+    environment.insert("software".to_owned(), software::installed());
+    environment
+}
+
+/// What the files below `root` tell: of this machine, or of another whose files were recorded.
+fn of_files(root: &Path) -> BTreeMap<String, Group> {
+    let mut environment: BTreeMap<String, Group> = [
+        ("kernel", kernel::facts(root)),
+        ("cpu", cpu::facts(root)),
+        ("memory", memory::facts(root)),
+        ("network", network::facts(root)),
+        ("limits", limits::facts(root)),
+    ]
+    .map(|(name, group)| (name.to_owned(), group))
+    .into();
+    for (interface, group) in adapter::facts(root) {
+        environment.insert(format!("{}{interface}", adapter::PREFIX), group);
+    }
+    environment
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ const SIZE_UNITS: [(&str, u64); 5] =
 ///
 /// # Errors
 /// Where `text` is no number followed by one of the units, or is outside of `allowed`.
-pub(crate) fn parse_duration_ms(text: &str, allowed: RangeInclusive<u64>) -> Result<u64, Error> {
+pub fn parse_duration_ms(text: &str, allowed: RangeInclusive<u64>) -> Result<u64, Error> {
     let duration_ms = parse(text, &DURATION_UNITS).ok_or_else(|| {
         let text = shortened(text);
         Error::value(format!("\"{text}\" is no duration: write a number and ms, s, m, h or d, like \"75s\""))
@@ -26,7 +26,7 @@ pub(crate) fn parse_duration_ms(text: &str, allowed: RangeInclusive<u64>) -> Res
 ///
 /// # Errors
 /// Where `text` is no number followed by one of the units, or is outside of `allowed`.
-pub(crate) fn parse_size_bytes(text: &str, allowed: RangeInclusive<u64>) -> Result<u64, Error> {
+pub fn parse_size_bytes(text: &str, allowed: RangeInclusive<u64>) -> Result<u64, Error> {
     let size_bytes = parse(text, &SIZE_UNITS).ok_or_else(|| {
         let text = shortened(text);
         Error::value(format!(

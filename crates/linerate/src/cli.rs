@@ -18,7 +18,8 @@ Examples:
   linerate serve .                                this folder, on https://localhost:8443
   linerate serve /srv/media --listen '*:443' --cert cert.pem --key key.pem
   linerate serve --config /etc/linerate/linerate.toml
-  linerate check --config /etc/linerate/linerate.toml";
+  linerate check --config /etc/linerate/linerate.toml
+  linerate load https://localhost:8443/film.mp4 -c 100 -d 30s --insecure";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -68,6 +69,9 @@ pub(crate) enum Command {
     /// Validate a configuration and print what would run
     #[command(after_help = CHECK_EXAMPLES)]
     Check(Box<CheckArguments>),
+    /// Ask a server for files, and say how fast, how late and at what price they came
+    #[command(after_help = crate::load::EXAMPLES)]
+    Load(Box<crate::load::LoadArguments>),
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -214,7 +218,7 @@ impl ServeArguments {
     }
 }
 
-fn usage_error(command: &str, message: &str) -> clap::Error {
+pub(crate) fn usage_error(command: &str, message: &str) -> clap::Error {
     let mut root = Cli::command();
     root.build();
     match root.find_subcommand_mut(command) {
@@ -224,7 +228,7 @@ fn usage_error(command: &str, message: &str) -> clap::Error {
 }
 
 /// Parses one of a few words, which completions and error messages then know.
-fn one_of<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+pub(crate) fn one_of<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
 where
     T: std::str::FromStr<Err = Error> + Clone + Send + Sync + 'static,
 {

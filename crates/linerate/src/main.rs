@@ -3,6 +3,7 @@
 mod check;
 mod cli;
 mod key_list;
+mod load;
 mod manual;
 mod serve;
 mod summary;
@@ -20,7 +21,7 @@ const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     match run(Cli::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) => match error.downcast::<clap::Error>() {
             Ok(usage) => usage.exit(),
             Err(error) => {
@@ -33,23 +34,25 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<(), Box<dyn Error>> {
+fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
     match command {
         Command::Serve(arguments) => {
             let source = arguments.source("serve")?;
             let settings = source.load()?;
             settings.verify_files()?;
-            serve::serve(source, settings)
+            serve::serve(source, settings)?;
         }
-        Command::Check(arguments) if arguments.keys => print(key_list::text().as_bytes()),
-        Command::Check(arguments) => print(check::check(&arguments.serve.source("check")?)?.as_bytes()),
+        Command::Check(arguments) if arguments.keys => print(key_list::text().as_bytes())?,
+        Command::Check(arguments) => print(check::check(&arguments.serve.source("check")?)?.as_bytes())?,
+        Command::Load(arguments) => return load::load(*arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "linerate", &mut script);
-            print(&script)
+            print(&script)?;
         }
-        Command::Man => print(&manual::page()?),
+        Command::Man => print(&manual::page()?)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes to standard output; whoever reads it may stop early, as `head` does.

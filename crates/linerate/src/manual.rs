@@ -61,7 +61,7 @@ fn command_section(command: &Command, serve_flags: &[String], page: &mut Vec<u8>
     roff.to_writer(page)?;
 
     let mut shown = command.clone().mut_arg("help", |help| help.hide(true));
-    if command.get_name() != "serve" {
+    if command.get_name() == "check" {
         // `check` has the options of `serve`, which are said once.
         for name in serve_flags {
             if command.get_arguments().any(|argument| argument.get_id() == name.as_str()) {
@@ -148,15 +148,18 @@ fn conduct() -> Roff {
     for (signal, meaning) in [
         ("HUP", "reads configuration and certificates anew; what is wrong is reported, and the old stays"),
         ("QUIT", "takes no more connections, finishes open responses, ends"),
-        ("TERM, INT", "ends at once"),
+        ("TERM, INT", "ends at once; linerate load prints what it has measured so far"),
         ("USR1", "opens log files anew"),
     ] {
         tagged(&mut roff, signal, meaning);
     }
     roff.control("SH", ["EXIT STATUS"]);
     for (status, meaning) in [
-        ("0", "it ended as it was told, or the configuration is fine"),
-        ("1", "the configuration is wrong, or the server could not start or go on"),
+        ("0", "it ended as it was told, the configuration is fine, or every request was answered"),
+        (
+            "1",
+            "the configuration is wrong, the server could not start or go on, a request failed or a byte differed",
+        ),
         ("2", "the command line is wrong"),
     ] {
         tagged(&mut roff, status, meaning);

@@ -15,6 +15,7 @@
 //! | [`perf`] | counters of perf events |
 //! | [`adapter`] | what a network adapter's driver says of itself |
 //! | [`facility`] | the hypervisor, and whether io_uring is permitted |
+//! | [`usage`] | what a thread has cost |
 
 pub mod adapter;
 pub mod clock;
@@ -28,3 +29,4 @@ pub mod memory;
 pub mod perf;
 pub mod processor;
 pub mod socket;
+pub mod usage;

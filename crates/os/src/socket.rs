@@ -4,11 +4,12 @@ use rustix::{
     io::Errno,
     net::{RecvFlags, SendFlags},
 };
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+pub use socket2::Socket;
+use socket2::{Domain, Protocol, SockRef, Type};
 use std::{
     fs::File,
     io,
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, SocketAddr, TcpListener},
     os::fd::AsFd,
 };
 
@@ -120,6 +121,55 @@ pub fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
+/// Throws up to `scratch.len()` of the bytes that arrived away, without waiting, and says how many: 0 once the peer has
+/// closed its side. Linux does not even copy them (`MSG_TRUNC`, tcp(7)), so `scratch` is not written to there.
+///
+/// # Errors
+/// As [`receive`].
+pub fn discard(socket: &impl AsFd, scratch: &mut [u8]) -> io::Result<usize> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let flags = RecvFlags::DONTWAIT;
+    loop {
+        match rustix::net::recv(socket, &mut *scratch, flags) {
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+            // With MSG_TRUNC the second is what the kernel says, the first what is in the buffer.
+            Ok((_, received)) => return Ok(received),
+        }
+    }
+}
+
+/// Begins to connect, from `source` if one is given; the socket is writable once that is over, and
+/// [`connect_result`] tells how it went. Small segments are sent at once.
+///
+/// # Errors
+/// The kernel's: [`io::ErrorKind::AddrNotAvailable`] when no local port is free.
+pub fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<Socket> {
+    let socket =
+        Socket::new(Domain::for_address(address), Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
+    socket.set_tcp_nodelay(true)?;
+    if let Some(source) = source {
+        socket.bind(&SocketAddr::new(source, 0).into())?;
+    }
+    match socket.connect(&address.into()) {
+        Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(error),
+        _ => Ok(socket),
+    }
+}
+
+/// How a connection that was begun by [`connect`] came out, once its socket is writable.
+///
+/// # Errors
+/// Why there is none.
+pub fn connect_result(socket: &Socket) -> io::Result<()> {
+    match socket.take_error()? {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
 /// Sends up to `length_bytes` of `file` from `offset` on, from the page cache into the socket.
 /// Returns the bytes sent; fewer than the socket has room for means that the file ends there.
 ///
@@ -174,6 +224,39 @@ mod tests {
         thread,
         time::{Duration, Instant},
     };
+
+    #[test]
+    fn what_is_thrown_away_is_counted_and_not_written() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let ours = connect(listener.local_addr().unwrap(), Some("127.0.0.9".parse().unwrap())).unwrap();
+        let (mut peer, address) = listener.accept().unwrap();
+        assert_eq!(address.ip().to_string(), "127.0.0.9");
+        connect_result(&ours).unwrap();
+        std::io::Write::write_all(&mut peer, &[7; 10_001]).unwrap();
+        let mut scratch = vec![1; 6000];
+        let mut discarded = 0;
+        while discarded < 10_001 {
+            match discard(&ours, &mut scratch) {
+                Ok(bytes) => discarded += bytes,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+        assert_eq!(discarded, 10_001);
+        assert!(scratch.iter().all(|&byte| byte == 1));
+        drop(peer);
+        thread::sleep(Duration::from_millis(20));
+        assert_eq!(discard(&ours, &mut scratch).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_refused_connection_is_told() {
+        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let refused = connect(address, None).and_then(|socket| {
+            thread::sleep(Duration::from_millis(20));
+            connect_result(&socket)
+        });
+        assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+    }
 
     #[test]
     fn what_the_peer_has_not_taken_is_told() {

@@ -4,7 +4,7 @@
 use crate::{
     Aead, Alert, AlertDescription, AlertLevel, ContentType, ControlRecord, HandOverFault, Handover,
     KeyUpdateRate, KeyUpdateRequest, Layout, Opener, RecordError, Sealer, TrafficKey, Version,
-    hand_over::HandedOver, key_update::KeyUpdateReader,
+    hand_over::HandedOver, key_update::KeyUpdateReader, ticket::TicketReader,
 };
 use std::{fmt, ops::Range};
 
@@ -21,6 +21,14 @@ pub trait KeySource {
     /// # Errors
     /// As [`KeySource::next_sending_key`].
     fn next_receiving_key(&mut self) -> Result<TrafficKey, RecordError>;
+
+    /// Takes the payload of a NewSessionTicket: of a client's connection alone. Not to want it is no fault.
+    ///
+    /// # Errors
+    /// [`RecordError::Malformed`] for one that cannot be read.
+    fn take_ticket(&mut self, _ticket: &[u8]) -> Result<(), RecordError> {
+        Ok(())
+    }
 }
 
 /// What a record meant for the caller.
@@ -57,6 +65,8 @@ pub struct Channel<K> {
     opener: Opener,
     keys: K,
     reader: KeyUpdateReader,
+    /// A client's: servers send tickets, clients do not.
+    tickets: Option<Box<TicketReader>>,
     rate: KeyUpdateRate,
     idle_records: u32,
     renegotiation_refused: bool,
@@ -82,6 +92,7 @@ impl<K: KeySource> Channel<K> {
             opener,
             keys,
             reader: KeyUpdateReader::default(),
+            tickets: None,
             rate,
             idle_records: 0,
             renegotiation_refused: false,
@@ -91,13 +102,30 @@ impl<K: KeySource> Channel<K> {
         }
     }
 
+    /// The same at a client's end, where session tickets may come: [`KeySource::take_ticket`] gets them.
+    #[must_use]
+    pub fn for_client(sealer: Sealer, opener: Opener, keys: K, rate: KeyUpdateRate) -> Self {
+        Self { tickets: Some(Box::default()), ..Self::new(sealer, opener, keys, rate) }
+    }
+
+    /// Passes over a record that was thrown away unread. Its content is neither known nor authenticated: for a load
+    /// client that measures the sender. The caller must know that it was application data.
+    ///
+    /// # Errors
+    /// The connection has failed before, or is at the end of its sequence numbers.
+    pub fn skip_record(&mut self) -> Result<(), RecordError> {
+        self.opener.skip()
+    }
+
     /// Takes one whole record, which is opened in place. `now_ms` is any monotonic clock in milliseconds.
     ///
     /// # Errors
     /// A fault of the peer: send [`RecordError::alert`] with [`Channel::alert`], if it names one, and close.
     pub fn receive(&mut self, record: &mut [u8], now_ms: u64) -> Result<Event, RecordError> {
         let opened = self.opener.open(record)?;
-        if self.reader.is_partial() && opened.content_type != ContentType::Handshake {
+        let is_partial =
+            self.reader.is_partial() || self.tickets.as_ref().is_some_and(|tickets| tickets.is_partial());
+        if is_partial && opened.content_type != ContentType::Handshake {
             return Err(RecordError::UnexpectedMessage("another record inside a handshake message"));
         }
         let payload = &record[opened.plaintext.clone()];
@@ -139,7 +167,11 @@ impl<K: KeySource> Channel<K> {
             }
             return Ok(Event::RenegotiationRefused);
         }
-        let Some(request) = self.reader.read(payload)? else { return Ok(Event::Nothing) };
+        let request = match &mut self.tickets {
+            Some(tickets) => tickets.read(payload, &mut self.reader, &mut self.keys)?,
+            None => self.reader.read(payload)?,
+        };
+        let Some(request) = request else { return Ok(Event::Nothing) };
         if !self.rate.admit(now_ms) {
             return Err(RecordError::TooManyKeyUpdates);
         }

@@ -2,8 +2,10 @@
 
 use crate::RecordError;
 
-/// `HandshakeType.key_update`, then a length of one byte.
-const HEADER: [u8; 4] = [24, 0, 0, 1];
+/// `HandshakeType.key_update`
+pub(crate) const KEY_UPDATE: u8 = 24;
+/// The message's type, then its length of one byte.
+const HEADER: [u8; 4] = [KEY_UPDATE, 0, 0, 1];
 pub(crate) const KEY_UPDATE_BYTES: usize = HEADER.len() + 1;
 
 /// Whether a key update asks the other side for one, too.

@@ -22,6 +22,7 @@ mod limit;
 mod nonce;
 mod open;
 mod seal;
+mod ticket;
 
 pub use alert::{Alert, AlertDescription, AlertLevel};
 pub use channel::{Channel, Event, KeySource};

@@ -57,6 +57,19 @@ impl Opener {
         self.layout
     }
 
+    /// Passes over a record that was thrown away unread: the next one is opened under the number after its own. What
+    /// was in it is neither known nor authenticated.
+    ///
+    /// # Errors
+    /// [`RecordError::Overflow`] at the end of the sequence numbers, [`RecordError::Misuse`] after a fault.
+    pub(crate) fn skip(&mut self) -> Result<(), RecordError> {
+        if self.failed {
+            return Err(RecordError::Misuse("a record after a fatal fault"));
+        }
+        self.sequence = self.sequence.checked_add(1).ok_or(RecordError::Overflow)?;
+        Ok(())
+    }
+
     /// Opens one whole record in place.
     ///
     /// # Errors

@@ -84,6 +84,8 @@ pub enum TlsError {
     PolicyUnusable(String),
     /// No state directory: neither `XDG_STATE_HOME` nor `HOME` says where it is.
     NoStateDirectory,
+    /// System: no certificate authority is installed; why, as far as the system says.
+    NoSystemRoots(String),
     /// Ours or the system's: the cryptographic library refused to work.
     Crypto(String),
 }
@@ -134,6 +136,11 @@ impl fmt::Display for TlsError {
             Self::NoStateDirectory => formatter.write_str(
                 "no place to keep the development certificate: neither XDG_STATE_HOME nor HOME is set; set one, or \
                  give a certificate and its key",
+            ),
+            Self::NoSystemRoots(reason) => write!(
+                formatter,
+                "no certificate authority is known to the system ({reason}): install them (on Debian: apt install \
+                 ca-certificates), or name the server's own"
             ),
             Self::Crypto(reason) => write!(formatter, "the cryptographic library failed: {reason}"),
         }

@@ -224,7 +224,8 @@ impl Handshake {
                 self.resolved = Some(resolved);
             }
             match state.map_err(|error| Self::failure(self.resolved.as_ref(), error))? {
-                ConnectionState::EncodeTlsData(chunk) => encode(chunk, outgoing)?,
+                ConnectionState::EncodeTlsData(chunk) => encode(chunk, outgoing)
+                    .map_err(|fault| HandshakeFailure::new(FailureKind::Internal, fault))?,
                 // "Transmitted" is as good as written to `outgoing`: that the caller sends it all, in order, before
                 // anything else, is this module's contract.
                 ConnectionState::TransmitTlsData(transmit) => transmit.done(),
@@ -332,18 +333,18 @@ fn is_encrypting(connection: &UnbufferedServerConnection) -> bool {
 }
 
 /// Appends the record that rustls has ready.
-fn encode<Data>(mut chunk: EncodeTlsData<'_, Data>, outgoing: &mut Vec<u8>) -> Result<(), HandshakeFailure> {
+pub(crate) fn encode<Data>(mut chunk: EncodeTlsData<'_, Data>, outgoing: &mut Vec<u8>) -> Result<(), String> {
     let start = outgoing.len();
     let Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) = chunk.encode(&mut [])
     else {
-        return Err(HandshakeFailure::new(FailureKind::Internal, "rustls has an empty record to send"));
+        return Err("rustls has an empty record to send".to_owned());
     };
     outgoing.resize(start + required_size, 0);
     match chunk.encode(&mut outgoing[start..]) {
         Ok(_) => Ok(()),
         Err(error) => {
             outgoing.truncate(start);
-            Err(HandshakeFailure::new(FailureKind::Internal, error.to_string()))
+            Err(error.to_string())
         }
     }
 }

@@ -4,6 +4,9 @@
 //! workers and replaced as a whole when either changes ([`AcceptorBuilder::reload`], told by a [`FileWatch`]). Each
 //! connection drives a [`Handshake`] until it is [`Established`]; from there on the record layer owns the bytes.
 //!
+//! The load client has the same from the other side: a [`Connector`] is what all its connections share, each drives a
+//! [`ClientHandshake`] until it is [`Connected`].
+//!
 //! This is the only crate that names rustls. It uses the unbuffered API of rustls 0.23 and hands it one record at a
 //! time, so that rustls never takes a record that belongs to the record layer.
 //!
@@ -12,6 +15,8 @@
 
 mod acceptor;
 mod certificate;
+mod connect;
+mod connector;
 mod development;
 mod error;
 mod established;
@@ -20,12 +25,16 @@ mod first_bytes;
 mod handshake;
 mod pem;
 mod policy;
+mod sessions;
 mod site;
 mod tickets;
+mod trust;
 mod watch;
 
 pub use acceptor::{Acceptor, AcceptorBuilder};
 pub use certificate::{Certificate, CertificateFiles, CertificateWarning, KeyAlgorithm};
+pub use connect::{ClientHandshake, ClientKeySchedule, ConnectStep, Connected};
+pub use connector::{ConnectFailure, Connector, Trust};
 pub use development::{DevelopmentCertificate, development_certificate, state_directory};
 pub use error::TlsError;
 pub use established::{DirectionSecrets, Established, KeySchedule};

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use linerate_load::report::{ClientCost, Distribution, SCHEMA, Totals};
+use linerate_load::report::{ClientCost, SCHEMA, Totals};
 
 use super::super::{HardwareCounts, InterfaceUse, NetworkUse, ProcessUse};
 use super::*;
@@ -62,18 +62,8 @@ fn load(measured_s: f64) -> LoadReport {
             resumed_handshakes: times(60.0),
             ..Totals::default()
         },
-        latency: Distribution::default(),
-        first_byte: Distribution::default(),
-        transfer: Distribution::default(),
-        connect: Distribution::default(),
-        handshake: Distribution::default(),
-        errors: BTreeMap::new(),
-        client: ClientCost { user_s: 0.25, system_s: 0.5, threads: 1 },
-        negotiated: BTreeMap::new(),
-        discarded: false,
-        verified: false,
-        client_limited: None,
-        interrupted: false,
+        client: ClientCost { user_s: 0.25, system_s: 0.5, threads: 1, ..ClientCost::default() },
+        ..LoadReport::default()
     }
 }
 

@@ -1,0 +1,289 @@
+//! `linerate load`: from its flags to a plan, and from the report to standard output.
+
+use std::error::Error;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args};
+use linerate_config::{CipherSuites, CpuList, Groups, TlsVersion, parse_duration_ms, parse_size_bytes};
+use linerate_load::plan::{BodyUse, CipherSuite, Group, Plan, RangeChoice, Trust, Until, Version};
+use linerate_load::report::LoadReport;
+use linerate_load::summary::Summary;
+use linerate_load::{LoadError, Sayings, Target, csv};
+
+use crate::FAILED;
+use crate::cli::{one_of, usage_error};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  linerate load https://localhost:8443/film.mp4 -c 100 -d 30s --insecure
+      100 connections ask for the file again and again, for half a minute.
+  linerate load https://media.example.org/a https://media.example.org/b -R 500 -c 64 --warmup 5s
+      500 requests a second. Latency counts from when a request should have been sent.
+  linerate load https://localhost:8443/film.mp4 -n 1000 --range random:1MiB --verify . --insecure
+      1000 ranges of 1 MiB, every byte compared with ./film.mp4.
+  linerate load https://localhost:8443/film.mp4 --discard --cpus 1 --json --insecure > run.json
+      Bodies thrown away unread, so that the server is what is measured.
+  linerate load https://localhost:8443/1k -c 100 --close --resume --insecure
+      A resumed handshake for each request.
+
+The first interrupt (Ctrl-C) ends the run and prints what was measured so far; the second ends at once.
+
+Exit status: 0 if all went well; 1 if a request failed, a byte differed, or there was no run; 2 if the
+command line is wrong.";
+
+/// Longest run, pause or patience: a week.
+const LONGEST_MS: u64 = 7 * 86_400_000;
+
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("length").args(["duration", "requests"]))]
+pub(crate) struct LoadArguments {
+    /// What to ask for, in turn: http://HOST[:PORT]/PATH or https://…
+    #[arg(value_name = "URL", required = true, value_hint = clap::ValueHint::Url)]
+    urls: Vec<Target>,
+
+    /// Connections at a time
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
+    connections: u32,
+
+    /// Threads that share them
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    threads: u32,
+
+    /// How long to measure, like 30s or 5m; a bare number is seconds [default: 10s]
+    #[arg(short, long, value_name = "DURATION", value_parser = duration)]
+    duration: Option<Duration>,
+
+    /// How many requests to make, instead of a duration
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    requests: Option<u64>,
+
+    /// Requests a second, all connections together [default: as many as are answered]
+    ///
+    /// Each request has its time, whether or not those before it were answered, and its latency counts from that time:
+    /// a server that stalls cannot hide it by holding requests back.
+    #[arg(short = 'R', long, value_name = "RATE")]
+    rate: Option<f64>,
+
+    /// Run so long before measuring
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s", hide_default_value = true)]
+    warmup: Duration,
+
+    /// Give a connection up when nothing has come for so long
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
+    timeout: Duration,
+
+    /// CPUs to pin threads to, in turn, as taskset -c writes them: 0-3,8,10-14:2
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<CpuList>,
+
+    /// A connection for each request
+    #[arg(long, help_heading = "Requests")]
+    close: bool,
+
+    /// A further header; can be repeated
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header, help_heading = "Requests")]
+    headers: Vec<(String, String)>,
+
+    /// Ask for a part: random:SIZE (from anywhere, like random:64KiB) or FIRST-LAST (offsets)
+    #[arg(long, value_name = "RANGE", value_parser = range, help_heading = "Requests")]
+    range: Option<RangeChoice>,
+
+    /// Compare every byte with this file, or with the files below this folder that the URLs name
+    #[arg(long, value_name = "FILE_OR_DIR", help_heading = "Bodies", value_hint = clap::ValueHint::AnyPath)]
+    verify: Option<PathBuf>,
+
+    /// Throw bodies away unread, so that the server is what is measured
+    ///
+    /// The kernel discards what comes behind a response's head (MSG_TRUNC). Over TLS that is neither decrypted nor
+    /// authenticated: of kept connections the records' headers are read, to find where a response ends; with --close
+    /// everything up to the end of the connection is discarded, and a response counts as whole if at least as many
+    /// bytes came as its head announced.
+    #[arg(long, conflicts_with = "verify", help_heading = "Bodies")]
+    discard: bool,
+
+    /// The one TLS version to offer [default: both]
+    #[arg(long, value_name = "VERSION", help_heading = "TLS", value_parser = one_of::<TlsVersion>(TlsVersion::NAMES))]
+    tls: Option<TlsVersion>,
+
+    /// Cipher suites to offer, most preferred first, by OpenSSL's or IANA's names, separated by , or :
+    #[arg(long, value_name = "NAME", help_heading = "TLS")]
+    cipher: Option<CipherSuites>,
+
+    /// Key exchange groups to offer: X25519MLKEM768, X25519, P-256, P-384, separated by , or :
+    #[arg(long, value_name = "NAME", help_heading = "TLS")]
+    group: Option<Groups>,
+
+    /// Resume sessions, of connections that were closed
+    #[arg(long, help_heading = "TLS")]
+    resume: bool,
+
+    /// Make a full handshake for each connection (the default)
+    #[arg(long, conflicts_with = "resume", help_heading = "TLS")]
+    no_resume: bool,
+
+    /// Take any certificate
+    #[arg(long, help_heading = "TLS")]
+    insecure: bool,
+
+    /// Trust the certificates in FILE (PEM) [default: the system's authorities]
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure", help_heading = "TLS", value_hint = clap::ValueHint::FilePath)]
+    ca: Option<PathBuf>,
+
+    /// Print the report as JSON (docs/schema/linerate-load-1.json)
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+
+    /// Print the report as a line of names and one of values
+    #[arg(long, conflicts_with = "json", help_heading = "Output")]
+    csv: bool,
+
+    /// No progress line, which is shown on a terminal
+    #[arg(short, long, help_heading = "Output")]
+    quiet: bool,
+}
+
+impl LoadArguments {
+    fn plan(self) -> Plan {
+        let version = self.tls.map(|version| match version {
+            TlsVersion::Version12 => Version::Tls12,
+            TlsVersion::Version13 => Version::Tls13,
+        });
+        // Both crates name the same suites and groups; a test of crates/server holds them together.
+        let suites = self.cipher.as_ref().map_or(&[][..], CipherSuites::as_slice).iter();
+        let groups = self.group.as_ref().map_or(&[][..], Groups::as_slice).iter();
+        Plan {
+            targets: self.urls,
+            connections: self.connections,
+            threads: self.threads,
+            until: match self.requests {
+                Some(requests) => Until::Requests(requests),
+                None => Until::Time(self.duration.unwrap_or(Duration::from_secs(10))),
+            },
+            rate: self.rate,
+            close: self.close,
+            resume: self.resume,
+            version,
+            cipher_suites: suites.filter_map(|suite| CipherSuite::named(suite.iana_name())).collect(),
+            groups: groups.filter_map(|group| Group::named(group.name())).collect(),
+            trust: match self.ca {
+                Some(file) => Trust::File(file),
+                None if self.insecure => Trust::Anyone,
+                None => Trust::System,
+            },
+            headers: self.headers,
+            range: self.range,
+            warm_up: self.warmup,
+            cpus: self.cpus.map_or(Vec::new(), |cpus| cpus.as_slice().to_vec()),
+            body: match self.verify {
+                Some(place) => BodyUse::Verify(place),
+                None if self.discard => BodyUse::Discard,
+                None => BodyUse::Read,
+            },
+            timeout: self.timeout,
+            command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        }
+    }
+}
+
+/// Makes the run and prints its report. The status tells whether all went well.
+///
+/// # Errors
+/// There was no run, or the report cannot be written.
+pub(crate) fn load(arguments: LoadArguments) -> Result<ExitCode, Box<dyn Error>> {
+    let (json, csv) = (arguments.json, arguments.csv);
+    let sayings = Sayings { progress: !arguments.quiet && io::stderr().is_terminal(), marks: json };
+    let interrupt = interrupted_by_signals()?;
+    let report = match linerate_load::run(&arguments.plan(), &interrupt, sayings) {
+        Err(LoadError::Plan(reason)) => return Err(usage_error("load", &reason).into()),
+        other => other?,
+    };
+    crate::print(printed(&report, json, csv).as_bytes())?;
+    if !report.errors.is_empty() {
+        if json || csv {
+            let failures: u64 = report.errors.values().sum();
+            let _ = writeln!(io::stderr(), "{failures} failures: {}", kinds(&report));
+        }
+        return Ok(ExitCode::from(FAILED));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn printed(report: &LoadReport, json: bool, csv: bool) -> String {
+    match (json, csv) {
+        (true, _) => report.to_json(),
+        (_, true) => csv::lines(report),
+        _ => Summary(report).to_string(),
+    }
+}
+
+fn kinds(report: &LoadReport) -> String {
+    report.errors.iter().map(|(kind, count)| format!("{count} × {kind}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Set by the first INT or TERM; the second ends the process.
+fn interrupted_by_signals() -> io::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // Looked at first, so it needs the flag of an earlier signal.
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&flag))?;
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(flag)
+}
+
+/// As the configuration writes durations; a bare number is seconds, as wrk has it.
+fn duration(text: &str) -> Result<Duration, linerate_config::Error> {
+    let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let text = if bare { format!("{text}s") } else { text.to_owned() };
+    parse_duration_ms(&text, 0..=LONGEST_MS).map(Duration::from_millis)
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("write it as 'Name: value'")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn range(text: &str) -> Result<RangeChoice, String> {
+    let offset = |digits: &str| {
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u64>().ok()).flatten()
+    };
+    if let Some(size) = text.strip_prefix("random:") {
+        let size_bytes = match offset(size) {
+            Some(size_bytes) => size_bytes,
+            None => parse_size_bytes(size, 1..=1 << 50).map_err(|error| error.to_string())?,
+        };
+        return Ok(RangeChoice::Random { size_bytes });
+    }
+    let fixed = text
+        .split_once('-')
+        .and_then(|(first, last)| Some(RangeChoice::Fixed { first: offset(first)?, last: offset(last)? }));
+    fixed.ok_or_else(|| "write random:SIZE, like random:64KiB, or FIRST-LAST, like 0-1023".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_as_wrk_and_the_configuration_write_them() {
+        for (text, ms) in [("10", 10_000), ("1500ms", 1500), ("2m", 120_000), ("0s", 0)] {
+            assert_eq!(duration(text).unwrap(), Duration::from_millis(ms), "{text}");
+        }
+        for text in ["", "-1", "1.5s", "8d", "s"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        assert_eq!(range("random:64KiB").unwrap(), RangeChoice::Random { size_bytes: 65_536 });
+        assert_eq!(range("random:7").unwrap(), RangeChoice::Random { size_bytes: 7 });
+        assert_eq!(range("0-9").unwrap(), RangeChoice::Fixed { first: 0, last: 9 });
+        for text in ["", "5", "5-", "-5", "a-b", "random:", "random:x", "+1-2"] {
+            assert!(range(text).is_err(), "{text}");
+        }
+        assert_eq!(header("A:  b c ").unwrap(), ("A".to_owned(), "b c".to_owned()));
+        assert!(header("A").is_err());
+    }
+}

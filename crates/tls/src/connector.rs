@@ -1,0 +1,142 @@
+//! What a client offers and whom it trusts, as one value that all its connections share.
+
+use crate::{
+    TlsError, TlsPolicy, pem,
+    policy::versions,
+    sessions::Sessions,
+    trust::{AnyCertificate, system_roots},
+};
+use rustls::{
+    ClientConfig, RootCertStore,
+    client::{Resumption, WebPkiServerVerifier, danger::ServerCertVerifier},
+};
+use std::{fmt, path::PathBuf, sync::Arc};
+
+/// The one protocol that the client offers by ALPN.
+pub(crate) const CLIENT_PROTOCOL: &[u8] = b"http/1.1";
+
+/// Which certificates a client takes from servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Those that the system's authorities vouch for.
+    System,
+    /// Those that the authorities in this PEM file vouch for.
+    File(PathBuf),
+    /// Any. The server still has to prove that it holds the certificate's key.
+    Anyone,
+}
+
+/// A client's side of TLS: versions, suites, groups, trust, and the sessions it can resume.
+#[derive(Clone, Debug)]
+pub struct Connector {
+    config: Arc<ClientConfig>,
+    resumes: bool,
+}
+
+impl Connector {
+    /// A client that offers what `policy` says, in that order, and resumes sessions if the policy has tickets.
+    ///
+    /// # Errors
+    /// The policy leaves nothing to offer, or the authorities cannot be read.
+    pub fn new(policy: &TlsPolicy, trust: &Trust) -> Result<Self, TlsError> {
+        let suites = policy.usable_suites()?;
+        let provider = Arc::new(policy.provider(&suites));
+        let crypto = |error: rustls::Error| TlsError::Crypto(error.to_string());
+        let verifier: Arc<dyn ServerCertVerifier> = match trust {
+            Trust::Anyone => Arc::new(AnyCertificate::new(&provider)),
+            Trust::System => verifier(system_roots()?, &provider)?,
+            Trust::File(file) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in pem::read_chain(file)? {
+                    roots.add(certificate).map_err(|error| TlsError::CertificateUnusable {
+                        file: file.clone(),
+                        reason: error.to_string(),
+                    })?;
+                }
+                verifier(roots, &provider)?
+            }
+        };
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions(&suites))
+            .map_err(crypto)?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![CLIENT_PROTOCOL.to_vec()];
+        config.enable_secret_extraction = true;
+        config.resumption = match policy.session_tickets {
+            true => Resumption::store(Arc::new(Sessions::default())),
+            false => Resumption::disabled(),
+        };
+        Ok(Self { config: Arc::new(config), resumes: policy.session_tickets })
+    }
+
+    pub(crate) fn config(&self) -> &Arc<ClientConfig> {
+        &self.config
+    }
+
+    pub(crate) fn resumes(&self) -> bool {
+        self.resumes
+    }
+}
+
+fn verifier(
+    roots: RootCertStore,
+    provider: &Arc<rustls::crypto::CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+    let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
+    Ok(built.map_err(|error| TlsError::Crypto(error.to_string()))?)
+}
+
+/// A client's handshake that failed: a word for counting, a sentence for people.
+#[derive(Clone, Debug)]
+pub struct ConnectFailure {
+    kind: &'static str,
+    detail: String,
+}
+
+impl ConnectFailure {
+    pub(crate) fn new(kind: &'static str, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into() }
+    }
+
+    /// What went wrong, out of a few words: "certificate", "alert", "malformed", …
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Whether it is the server's certificate that was refused.
+    #[must_use]
+    pub fn is_about_trust(&self) -> bool {
+        self.kind == CERTIFICATE
+    }
+}
+
+const CERTIFICATE: &str = "certificate";
+
+impl From<rustls::Error> for ConnectFailure {
+    fn from(error: rustls::Error) -> Self {
+        use rustls::Error;
+        let kind = match &error {
+            Error::InvalidCertificate(_) | Error::NoCertificatesPresented => CERTIFICATE,
+            Error::AlertReceived(_) => "alert",
+            Error::PeerIncompatible(_) | Error::NoApplicationProtocol => "incompatible",
+            Error::InvalidMessage(_) | Error::PeerSentOversizedRecord => "malformed",
+            Error::PeerMisbehaved(_)
+            | Error::InappropriateMessage { .. }
+            | Error::InappropriateHandshakeMessage { .. }
+            | Error::DecryptError => "misbehaved",
+            _ => "internal",
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl fmt::Display for ConnectFailure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.detail)
+    }
+}
+
+impl std::error::Error for ConnectFailure {}

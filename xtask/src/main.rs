@@ -1,5 +1,6 @@
 //! `cargo xtask TASK`: the project's own tasks, which need no other tool than cargo.
 
+mod guest;
 #[cfg(test)]
 mod invariants;
 mod peers;
@@ -14,6 +15,9 @@ use clap::Parser;
 enum Task {
     /// Measure linerate beside nginx on this machine: server CPU per gigabyte and per request.
     Peers(Box<peers::Options>),
+    /// What is measured in a guest with a kernel of its own (guest/README.md).
+    #[command(subcommand)]
+    Guest(guest::GuestTask),
     /// The load client, started by `peers` in its own process: an order on standard input, answers on output.
     #[command(hide = true)]
     PeersClient,
@@ -22,6 +26,7 @@ enum Task {
 fn main() -> ExitCode {
     let done = match Task::parse() {
         Task::Peers(options) => peers::run(&options),
+        Task::Guest(task) => task.run(),
         Task::PeersClient => peers::run_client(),
     };
     match done {

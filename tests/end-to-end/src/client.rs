@@ -1,6 +1,7 @@
 //! A TLS client on rustls that reads responses byte for byte.
 
 use crate::{CertificatePair, PATIENCE_SECONDS};
+use rustix::net::{AddressFamily, SocketType, sockopt};
 use rustls::{
     CipherSuite, ClientConfig, ClientConnection, KeyLog, NamedGroup, RootCertStore, Stream,
     SupportedProtocolVersion, client::Resumption, crypto::aws_lc_rs, version::TLS13,
@@ -115,10 +116,29 @@ impl ClientSetup {
     /// # Errors
     /// The connection or the handshake fails. An alert from the server is in the message.
     pub fn try_connect(&self, address: SocketAddr) -> io::Result<Client> {
-        let stream = connect(address)?;
+        self.connect_over(connect(address)?)
+    }
+
+    /// As [`ClientSetup::connect`], over a socket that takes little more than so many bytes that nobody reads: the
+    /// client is slow at once.
+    ///
+    /// # Panics
+    /// If that fails.
+    #[track_caller]
+    #[must_use]
+    pub fn connect_with_receive_buffer(&self, address: SocketAddr, buffer_bytes: usize) -> Client {
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        // Before it is connected: the window that is offered follows from it.
+        sockopt::set_socket_recv_buffer_size(&socket, buffer_bytes).expect("a receive buffer of that size");
+        rustix::net::connect(&socket, &address).expect("the server listens");
+        let stream = TcpStream::from(socket);
+        be_patient(&stream).expect("options of every socket");
+        self.connect_over(stream).expect("a TLS connection")
+    }
+
+    fn connect_over(&self, mut stream: TcpStream) -> io::Result<Client> {
         let mut connection =
             ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(io::Error::other)?;
-        let mut stream = stream;
         while connection.is_handshaking() {
             connection.complete_io(&mut stream)?;
         }
@@ -188,12 +208,16 @@ impl ClientSetup {
 /// # Errors
 /// Nobody listens.
 pub fn connect(address: SocketAddr) -> io::Result<TcpStream> {
-    let patience = Some(Duration::from_secs(PATIENCE_SECONDS));
     let stream = TcpStream::connect(address)?;
+    be_patient(&stream)?;
+    Ok(stream)
+}
+
+fn be_patient(stream: &TcpStream) -> io::Result<()> {
+    let patience = Some(Duration::from_secs(PATIENCE_SECONDS));
     stream.set_nodelay(true)?;
     stream.set_read_timeout(patience)?;
-    stream.set_write_timeout(patience)?;
-    Ok(stream)
+    stream.set_write_timeout(patience)
 }
 
 /// Closes a connection with a reset: what it has received and not read is thrown away.

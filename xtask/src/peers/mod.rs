@@ -6,20 +6,20 @@
 
 mod accounting;
 mod affinity;
-mod certificate;
-mod clients;
+pub(crate) mod certificate;
+pub(crate) mod clients;
 mod environment;
 mod files;
 mod idle_memory;
 mod lineup;
-mod network;
-mod options;
+pub(crate) mod network;
+pub(crate) mod options;
 mod procfs;
 mod report;
 mod rounds;
-mod servers;
+pub(crate) mod servers;
 mod slices;
-mod statistics;
+pub(crate) mod statistics;
 mod works;
 
 use std::fs;
@@ -215,7 +215,7 @@ fn selected_works(options: &Options) -> Result<Vec<Work>> {
     Ok(works.into_iter().filter(wanted).collect())
 }
 
-fn workspace() -> PathBuf {
+pub(crate) fn workspace() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.parent().unwrap_or(package).to_path_buf()
 }

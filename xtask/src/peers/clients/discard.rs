@@ -99,8 +99,9 @@ impl Discard {
 
 /// What came of reading a stream to its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Discarded {
-    bytes: u64,
+pub(crate) struct Discarded {
+    /// Bytes on the wire.
+    pub(crate) bytes: u64,
     reads: u64,
     fruitful_reads: u64,
 }
@@ -114,7 +115,7 @@ impl Discarded {
 }
 
 /// Discards until the peer's end of the stream.
-fn discard_all(socket: &impl AsFd, wait: ClientWait, scratch: &mut [u8]) -> Result<Discarded> {
+pub(crate) fn discard_all(socket: &impl AsFd, wait: ClientWait, scratch: &mut [u8]) -> Result<Discarded> {
     let flags = match wait {
         ClientWait::Sleep => RecvFlags::TRUNC,
         ClientWait::Spin => RecvFlags::TRUNC | RecvFlags::DONTWAIT,

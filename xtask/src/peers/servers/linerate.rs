@@ -29,6 +29,11 @@ impl Linerate {
         Ok(Self { program, flags: flags.to_vec() })
     }
 
+    /// The binary.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// What `--version` says.
     pub(crate) fn version(&self) -> Result<String> {
         let output = Command::new(&self.program)

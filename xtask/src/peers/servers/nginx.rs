@@ -18,6 +18,8 @@ pub(crate) struct Nginx {
     /// Its name in the report.
     pub(crate) name: String,
     source: Source,
+    /// Whether OpenSSL is to leave TLS to the kernel.
+    kernel_tls: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -32,12 +34,17 @@ impl Nginx {
         let program =
             find_program("nginx").context("nginx is not installed (on Debian: apt install nginx)")?;
         let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
-        Ok(Self { name: host_name(&release), source: Source::Host(program) })
+        Ok(Self { name: host_name(&release), source: Source::Host(program), kernel_tls: false })
     }
 
     /// The nginx in a Debian 13 tree.
     pub(crate) fn of_debian13(tree: Debian13) -> Self {
-        Self { name: "nginx-13".to_string(), source: Source::Debian13(tree) }
+        Self { name: "nginx-13".to_string(), source: Source::Debian13(tree), kernel_tls: false }
+    }
+
+    /// The same, with TLS left to the kernel where it has it.
+    pub(crate) fn with_kernel_tls(self) -> Self {
+        Self { name: format!("{}-ktls", self.name), kernel_tls: true, ..self }
     }
 
     fn program(&self) -> (PathBuf, Vec<String>) {
@@ -73,7 +80,7 @@ impl Nginx {
         let prefix = setting.run_folder.join(&self.name);
         fs::create_dir_all(&prefix).with_context(|| format!("cannot create {}", prefix.display()))?;
         let path = prefix.join("nginx.conf");
-        fs::write(&path, configuration(&prefix, endpoints, setting))
+        fs::write(&path, configuration(&prefix, endpoints, setting, self.kernel_tls))
             .with_context(|| format!("cannot write {}", path.display()))?;
         let (program, arguments) = self.program();
         let mut command = setting.link.server_command(program);
@@ -99,9 +106,10 @@ fn host_name(os_release: &str) -> String {
     }
 }
 
-fn configuration(prefix: &Path, endpoints: Endpoints, setting: &Setting<'_>) -> String {
+fn configuration(prefix: &Path, endpoints: Endpoints, setting: &Setting<'_>, kernel_tls: bool) -> String {
     // Workers give up root; the files may lie in a folder that only its owner can enter.
     let user = if rustix::process::geteuid().is_root() { "user root;\n" } else { "" };
+    let options = if kernel_tls { "ssl_conf_command Options KTLS;" } else { "" };
     let prefix = prefix.display();
     format!(
         "{user}\
@@ -136,6 +144,7 @@ http {{
         ssl_protocols TLSv1.3;
         ssl_conf_command Ciphersuites {suite};
         ssl_ecdh_curve X25519;
+        {options}
     }}
 }}
 ",

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * A plugin for QEMU's code generator (version 9.1 or later) that counts the guest's instructions, user space and
+ * kernel apart, between marks:  -plugin count.so,out=FILE
+ *
+ * A mark is MARK_PAUSES or more executions of the instruction `pause` in user space with few other instructions in
+ * between: a loop around Rust's std::hint::spin_loop() or C's _mm_pause(). It needs no privilege and no assembler,
+ * and nothing else does it: locks spin a hundred times at most. At each mark a line is written:
+ *
+ *     mark NUMBER user COUNT kernel COUNT      (instructions since the mark before)
+ *
+ * The declarations are QEMU's plugin API (include/qemu/qemu-plugin.h, GPL-2.0-or-later), written out because Debian
+ * packages no header. The plugin becomes part of QEMU when it is loaded, hence its licence; nothing of it is part of
+ * linerate.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+#define MARK_PAUSES 1000
+#define MARK_STEP 32 /* instructions from one pause of a mark to the next, at most */
+
+typedef uint64_t qemu_plugin_id_t;
+typedef struct qemu_info_t qemu_info_t;
+typedef struct { struct qemu_plugin_scoreboard *score; size_t offset; } qemu_plugin_u64;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+enum { QEMU_PLUGIN_INLINE_ADD_U64 = 0, QEMU_PLUGIN_CB_NO_REGS = 0 };
+
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, void (*translated)(qemu_plugin_id_t, struct qemu_plugin_tb *));
+void qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(struct qemu_plugin_tb *tb, int operation, qemu_plugin_u64 entry, uint64_t value);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, void (*executed)(unsigned, void *), int flags, void *data);
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*at_exit)(qemu_plugin_id_t, void *), void *data);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
+size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t length);
+struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t element_size);
+uint64_t qemu_plugin_u64_sum(qemu_plugin_u64 entry);
+
+EXPORTED int qemu_plugin_version = 3;
+
+static FILE *out;
+static qemu_plugin_u64 in_user, in_kernel;
+
+/* At the last mark, and at the last pause of user space. */
+static uint64_t marked_user, marked_kernel, paused_user;
+static unsigned marks, pauses;
+
+static void mark(void)
+{
+    uint64_t user = qemu_plugin_u64_sum(in_user), kernel = qemu_plugin_u64_sum(in_kernel);
+
+    fprintf(out, "mark %u user %" PRIu64 " kernel %" PRIu64 "\n", marks++, user - marked_user, kernel - marked_kernel);
+    fflush(out);
+    marked_user = user;
+    marked_kernel = kernel;
+}
+
+/* Before each `pause` of user space. */
+static void pause_executed(unsigned processor, void *data)
+{
+    uint64_t user = qemu_plugin_u64_sum(in_user);
+
+    (void)processor, (void)data;
+    pauses = user - paused_user <= MARK_STEP ? pauses + 1 : 1;
+    paused_user = user;
+    if (pauses == MARK_PAUSES)
+        mark();
+}
+
+/* When code is translated: have its instructions counted each time it is run. */
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    static const uint8_t pause[] = { 0xf3, 0x90 };
+    size_t count = qemu_plugin_tb_n_insns(tb);
+    bool is_user = !(qemu_plugin_tb_vaddr(tb) >> 63);
+    uint8_t bytes[sizeof pause];
+
+    (void)id;
+    qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, is_user ? in_user : in_kernel, count);
+    for (size_t i = 0; is_user && i < count; i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
+        if (qemu_plugin_insn_data(insn, bytes, sizeof bytes) == sizeof pause && !memcmp(bytes, pause, sizeof pause))
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, pause_executed, QEMU_PLUGIN_CB_NO_REGS, NULL);
+    }
+}
+
+static void at_exit(qemu_plugin_id_t id, void *data)
+{
+    (void)id, (void)data;
+    fclose(out);
+}
+
+EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+{
+    struct qemu_plugin_scoreboard *counters;
+
+    (void)info;
+    for (int i = 0; i < argc; i++)
+        if (!strncmp(argv[i], "out=", 4))
+            out = fopen(argv[i] + 4, "w");
+    if (!out) {
+        fprintf(stderr, "count: out=FILE is missing, or cannot be written\n");
+        return -1;
+    }
+    counters = qemu_plugin_scoreboard_new(2 * sizeof(uint64_t));
+    in_user = (qemu_plugin_u64){ counters, 0 };
+    in_kernel = (qemu_plugin_u64){ counters, sizeof(uint64_t) };
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+    qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+    return 0;
+}

@@ -1,0 +1,227 @@
+//! The part on the host: builds what is needed, boots guests that count, and makes the table.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::{Subject, Transfer};
+use crate::peers::servers::linerate::Linerate;
+use crate::peers::statistics::Summary;
+use crate::peers::workspace;
+
+/// Flags of `cargo xtask guest cost`.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Options {
+    /// Only this kernel (6.1, 6.12, …); may be repeated. All that guest/setup has, if not said.
+    #[arg(long, value_name = "LABEL")]
+    kernel: Vec<String>,
+    /// Length of each transfer. Odd, so that the last record is a short one.
+    #[arg(long, default_value_t = 16 * 1024 * 1024 + 12_345)]
+    body_bytes: u64,
+    /// Transfers of each kind; the table has their medians.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    transfers: u32,
+    /// The linerate binary; without it, `cargo build --release --package linerate` makes one.
+    #[arg(long, value_name = "FILE")]
+    linerate: Option<PathBuf>,
+}
+
+/// Counts, and prints a table for each kernel.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let workspace = workspace();
+    let kernels = match &options.kernel[..] {
+        [] => kernels(&workspace)?,
+        named => named.to_vec(),
+    };
+    let linerate = Linerate::find(options.linerate.as_deref(), &[], &workspace)?;
+    let plugin = build_plugin(&workspace)?;
+    println!("linerate: {}", linerate.version()?);
+    for kernel in kernels {
+        let counted = count_in(&workspace, &kernel, &plugin, linerate.program(), options)?;
+        println!("\n### Linux {kernel}\n\n{}", table(&counted));
+    }
+    Ok(())
+}
+
+fn kernels(workspace: &Path) -> Result<Vec<String>> {
+    let output = Command::new(workspace.join("guest/run"))
+        .arg("--kernels")
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run guest/run")?;
+    if !output.status.success() {
+        bail!("this machine cannot run guests (the reason is printed above)");
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect())
+}
+
+fn build_plugin(workspace: &Path) -> Result<PathBuf> {
+    let folder = workspace.join("target/guest");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let plugin = folder.join("count.so");
+    let status = Command::new("cc")
+        .args(["-O2", "-Wall", "-shared", "-fPIC", "-o"])
+        .arg(&plugin)
+        .arg(workspace.join("guest/instructions/count.c"))
+        .status()
+        .context("cannot run cc, the compiler")?;
+    if !status.success() {
+        bail!("guest/instructions/count.c does not compile ({status})");
+    }
+    Ok(plugin)
+}
+
+/// A transfer and what the whole machine executed for it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Counted {
+    transfer: Transfer,
+    user: u64,
+    kernel: u64,
+}
+
+fn count_in(
+    workspace: &Path,
+    kernel: &str,
+    plugin: &Path,
+    linerate: &Path,
+    options: &Options,
+) -> Result<Vec<Counted>> {
+    let marks = plugin.with_file_name(format!("marks-{kernel}"));
+    let this = std::env::current_exe().context("cannot find this program")?;
+    let output = Command::new(workspace.join("guest/run"))
+        .args(["--kernel", kernel, "--timeout", "600", "--plugin"])
+        .arg(format!("{},out={}", plugin.display(), marks.display()))
+        .arg("--")
+        .arg(this)
+        .args(["guest", "cost-inside", "--linerate"])
+        .arg(linerate)
+        .args(["--body-bytes", &options.body_bytes.to_string()])
+        .args(["--transfers", &options.transfers.to_string()])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run guest/run")?;
+    if !output.status.success() {
+        bail!("the measurement in the guest failed ({})", output.status);
+    }
+    let marks = fs::read_to_string(&marks).with_context(|| format!("cannot read {}", marks.display()))?;
+    join(&String::from_utf8_lossy(&output.stdout), &marks)
+}
+
+/// Each transfer has two marks: what was executed in between stands at the second.
+fn join(transfers: &str, marks: &str) -> Result<Vec<Counted>> {
+    let transfers: Vec<Transfer> = transfers
+        .lines()
+        .map(|line| serde_json::from_str(line).with_context(|| format!("the guest said {line:?}")))
+        .collect::<Result<_>>()?;
+    let marks: Vec<(u64, u64)> = marks.lines().map(parse_mark).collect::<Result<_>>()?;
+    if marks.len() != 2 * transfers.len() {
+        bail!("{} marks for {} transfers; there have to be two for each", marks.len(), transfers.len());
+    }
+    let ends = marks.chunks_exact(2).map(|pair| pair[1]);
+    Ok(transfers
+        .into_iter()
+        .zip(ends)
+        .map(|(transfer, (user, kernel))| Counted { transfer, user, kernel })
+        .collect())
+}
+
+/// `mark 3 user 1200 kernel 3400`
+fn parse_mark(line: &str) -> Result<(u64, u64)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    match words[..] {
+        ["mark", _, "user", user, "kernel", kernel] => Ok((user.parse()?, kernel.parse()?)),
+        _ => bail!("the plugin wrote {line:?}"),
+    }
+}
+
+/// Instructions per byte of body.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct PerByte {
+    user: f64,
+    kernel: f64,
+    whole: f64,
+    /// Largest and smallest of `whole`, apart by so much of the median.
+    spread: f64,
+}
+
+fn per_byte(counted: &[Counted], subject: Subject) -> Option<PerByte> {
+    let of = |count: fn(&Counted) -> u64| -> Vec<f64> {
+        let own = counted.iter().filter(|one| one.transfer.subject == subject);
+        own.map(|one| count(one) as f64 / one.transfer.body_bytes as f64).collect()
+    };
+    let whole = of(|one| one.user + one.kernel);
+    let median = Summary::of(&whole)?.median;
+    let (low, high) =
+        whole.iter().fold((f64::MAX, f64::MIN), |(low, high), &one| (low.min(one), high.max(one)));
+    Some(PerByte {
+        user: Summary::of(&of(|one| one.user))?.median,
+        kernel: Summary::of(&of(|one| one.kernel))?.median,
+        whole: median,
+        spread: (high - low) / median,
+    })
+}
+
+/// Markdown, as docs/MEASUREMENTS.md has it.
+fn table(counted: &[Counted]) -> String {
+    let mut text = String::from(
+        "| instructions per byte, whole machine | user | kernel | both | spread | of nginx's |\n|---|---|---|---|---|---|\n",
+    );
+    for subject in Subject::ALL {
+        let Some(cost) = per_byte(counted, subject) else { continue };
+        let yardstick = subject.yardstick().and_then(|nginx| per_byte(counted, nginx));
+        let ratio = yardstick.map_or_else(String::new, |nginx| format!("{:.2}", cost.whole / nginx.whole));
+        text += &format!(
+            "| {} | {:.3} | {:.3} | {:.3} | {:.1} % | {ratio} |\n",
+            subject.title(),
+            cost.user,
+            cost.kernel,
+            cost.whole,
+            100.0 * cost.spread
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(subject: Subject) -> String {
+        serde_json::to_string(&Transfer { subject, body_bytes: 1000 }).unwrap()
+    }
+
+    #[test]
+    fn what_a_transfer_cost_stands_at_its_second_mark() {
+        let transfers = [line(Subject::NginxUser), line(Subject::LinerateUser)].join("\n");
+        let marks = "mark 0 user 9 kernel 9\nmark 1 user 3000 kernel 1000\n\
+                     mark 2 user 9 kernel 9\nmark 3 user 1000 kernel 500\n";
+        let counted = join(&transfers, marks).unwrap();
+        assert_eq!((counted[1].user, counted[1].kernel), (1000, 500));
+        let text = table(&counted);
+        assert!(text.contains("| nginx, TLS in user space | 3.000 | 1.000 | 4.000 | 0.0 % |  |\n"), "{text}");
+        assert!(
+            text.contains("| linerate, user engine | 1.000 | 0.500 | 1.500 | 0.0 % | 0.38 |\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_mark_too_few_is_no_result() {
+        let one = line(Subject::NginxPlain);
+        assert!(join(&one, "mark 0 user 1 kernel 1\n").is_err());
+        assert!(join(&one, "mark 0 user 1 kernel 1\nmark 1 user x kernel 1\n").is_err());
+        assert!(join("hello\n", "").is_err());
+    }
+
+    #[test]
+    fn medians_are_taken_of_each_column() {
+        let transfer = Transfer { subject: Subject::NginxPlain, body_bytes: 10 };
+        let counted = [(10, 10), (40, 20), (20, 60)].map(|(user, kernel)| Counted { transfer, user, kernel });
+        let cost = per_byte(&counted, Subject::NginxPlain).unwrap();
+        assert_eq!((cost.user, cost.kernel, cost.whole, cost.spread), (2.0, 2.0, 6.0, 1.0));
+        assert_eq!(per_byte(&counted, Subject::NginxUser), None);
+    }
+}

@@ -135,6 +135,7 @@ fn read_limits(table: Table<'_>, limits: &mut Limits) {
     table.set("listing_entries", &mut limits.listing_entries, |value| value.integer(1..=1_000_000));
     table.set("open_files_cached", &mut limits.open_files_cached, |value| value.integer(0..=1_000_000));
     table.set("mapped", &mut limits.mapped_bytes, |value| value.size_bytes(0..=64 * TIB));
+    table.set("least_rate", &mut limits.least_rate_bytes_per_s, |value| value.size_bytes(0..=MIB));
     if limits.request_line_bytes > limits.head_bytes
         && let Some(value) = table.value("request_line").or(table.value("head"))
     {

@@ -309,6 +309,14 @@ pub const KEYS: &[Key] = &[
         "Bytes of files that each worker keeps mapped; 0B maps none.",
     ),
     key(
+        Section::Limits,
+        "least_rate",
+        "size a second, 0B to 1MiB",
+        r#""1KiB""#,
+        r#""0B""#,
+        "What a client must take of a response in the mean over each timeouts.write_progress, or it is cut; 0B: nothing.",
+    ),
+    key(
         Section::Timeouts,
         "idle",
         "duration, 1s to 1d",

@@ -110,6 +110,8 @@ pub struct Limits {
     pub open_files_cached: usize,
     /// Bytes of files that a worker keeps mapped; 0 maps none.
     pub mapped_bytes: u64,
+    /// What a client must take of a response, in the mean over each [`Timeouts::write_progress_ms`]; 0 asks for nothing.
+    pub least_rate_bytes_per_s: u64,
 }
 
 impl Default for Limits {
@@ -123,6 +125,7 @@ impl Default for Limits {
             listing_entries: 10_000,
             open_files_cached: 1024,
             mapped_bytes: 4 << 30,
+            least_rate_bytes_per_s: 1 << 10,
         }
     }
 }

@@ -129,13 +129,15 @@ fn write_bounds(formatter: &mut fmt::Formatter<'_>, settings: &Settings) -> fmt:
         formatter,
         "limits",
         format_args!(
-            "connections {}, request head {}, request line {}, headers {}, ranges {}, listing entries {}",
+            "connections {}, request head {}, request line {}, headers {}, ranges {}, listing entries {}, \
+             least rate {}/s",
             limits.connections,
             size_text(limits.head_bytes as u64),
             size_text(limits.request_line_bytes as u64),
             limits.header_count,
             limits.ranges_per_request,
             limits.listing_entries,
+            size_text(limits.least_rate_bytes_per_s),
         ),
     )?;
     line(

@@ -207,6 +207,42 @@ pub fn unacknowledged_bytes(socket: &impl AsFd) -> Option<u64> {
     }
 }
 
+/// Bytes that the peer's system has acknowledged since the connection was made. `None` where the system does not tell.
+#[must_use]
+pub fn acknowledged_bytes(socket: &impl AsFd) -> Option<u64> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use std::os::fd::AsRawFd;
+        /// The beginning of `struct tcp_info` (include/uapi/linux/tcp.h), which only ever grows at its end.
+        #[repr(C)]
+        struct Beginning {
+            /// 8 of one byte, then 24 of four, then two pacing rates of eight.
+            before: [u64; 15],
+            /// `tcpi_bytes_acked`, since Linux 4.1.
+            acknowledged: u64,
+        }
+        let mut info = Beginning { before: [0; 15], acknowledged: 0 };
+        let mut length = size_of::<Beginning>() as libc::socklen_t;
+        // SAFETY: `info` is `length` bytes of plain numbers that the kernel may fill in; it writes no more than `length`,
+        // and says in it how much that was (net/ipv4/tcp.c, do_tcp_getsockopt).
+        let result = unsafe {
+            libc::getsockopt(
+                socket.as_fd().as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                (&raw mut info).cast(),
+                &raw mut length,
+            )
+        };
+        (result == 0 && length as usize == size_of::<Beginning>()).then_some(info.acknowledged)
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    {
+        let _ = socket;
+        None
+    }
+}
+
 /// Tells the peer that nothing more will be sent, and lets it read what is under way (`shutdown(SHUT_WR)`).
 ///
 /// # Errors
@@ -268,7 +304,7 @@ mod tests {
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
             }
         };
-        assert_eq!(unacknowledged_bytes(&ours), Some(0));
+        assert_eq!((unacknowledged_bytes(&ours), acknowledged_bytes(&ours)), (Some(0), Some(0)));
         let mut sent_bytes = 0;
         while let Ok(bytes) = send(&ours, &[7; 65_536], Follows::Nothing) {
             sent_bytes += bytes;
@@ -278,12 +314,15 @@ mod tests {
         thread::sleep(Duration::from_millis(50));
         let settled = unacknowledged_bytes(&ours).unwrap();
         assert!(0 < settled && settled <= full, "what its buffer had no room for is left: {settled}");
+        assert_eq!(acknowledged_bytes(&ours), Some(sent_bytes as u64 - settled));
         peer.read_exact(&mut vec![0; sent_bytes]).unwrap();
         let started = Instant::now();
         while unacknowledged_bytes(&ours) != Some(0) {
             assert!(started.elapsed() < Duration::from_secs(5), "all was taken");
             thread::sleep(Duration::from_millis(1));
         }
-        assert_eq!(unacknowledged_bytes(&std::fs::File::open("/dev/null").unwrap()), None);
+        assert_eq!(acknowledged_bytes(&ours), Some(sent_bytes as u64));
+        let no_socket = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!((unacknowledged_bytes(&no_socket), acknowledged_bytes(&no_socket)), (None, None));
     }
 }

@@ -38,6 +38,7 @@ impl Ending {
             Self::Served => Closed::Served,
             Self::PeerClosed => Closed::Peer,
             Self::Expired(Expiry::Drain) => Closed::Drain,
+            Self::Expired(Expiry::TooSlow) => Closed::TooSlow,
             Self::Expired(Expiry::Deadline(stage)) => match stage {
                 Stage::Handshake => Closed::HandshakeTimeout,
                 Stage::Idle => Closed::Idle,
@@ -62,6 +63,7 @@ impl fmt::Display for Ending {
             Self::Served => formatter.write_str("the last response was sent"),
             Self::PeerClosed => formatter.write_str("the peer closed the connection"),
             Self::Expired(Expiry::Drain) => formatter.write_str("the server is going down"),
+            Self::Expired(Expiry::TooSlow) => formatter.write_str("the peer took too little for too long"),
             Self::Expired(Expiry::Deadline(stage)) => write!(formatter, "timed out ({stage:?})"),
             Self::Socket(error) => write!(formatter, "the connection failed: {error}"),
             Self::Record(fault) => fault.fmt(formatter),

@@ -15,7 +15,7 @@ use crate::{
     watch::Stage,
     workplace::Workplace,
 };
-use answer::Answer;
+use answer::{Answer, Room};
 use arc_swap::ArcSwap;
 use linerate_config::LogFormat;
 use linerate_content::{Cache, Entry as CachedEntry};
@@ -89,22 +89,33 @@ async fn serve_one<K: KeySource>(
     service: &Service,
     client: &Client,
 ) -> Result<Next, Ending> {
-    let buffer = match read_head(link, service).await? {
-        Some(buffer) => buffer,
-        None => return Ok(Next::Close(Linger::No)),
+    let mut buffer = std::mem::take(link.arrived());
+    // The time for the head runs from its first byte, also if that came with the request before.
+    link.begin(if buffer.is_empty() { Stage::Idle } else { Stage::Head });
+    let (parsed, snapshot) = loop {
+        let snapshot = service.snapshots.load_full();
+        match parse_request(&buffer, &snapshot.request_limits) {
+            Ok(None) => {}
+            Ok(Some(parsed)) => break (Ok(parsed), snapshot),
+            Err(error) => break (Err(error), snapshot),
+        }
+        drop(snapshot);
+        if !receive_more(link, &mut buffer).await? {
+            return Ok(Next::Close(Linger::No));
+        }
     };
-    let snapshot = service.snapshots.load_full();
     let started = Instant::now();
-    // Parsed once more from the bytes that now stay where they are: `read_head` only found out that it is whole.
-    let (request, used) = match parse_request(&buffer, &snapshot.request_limits) {
-        Ok(Some(parsed)) => parsed,
-        Ok(None) => return Err(Ending::BadRequest),
+    let (request, used) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return refuse(link, service, client, error, started).await,
     };
     let mut body = body::RequestBody::new(&request);
-    let may_persist = link.can_continue() && !body.forbids_persistence();
-    let answer = answer::prepare(&request, service, &snapshot, client, may_persist).await;
-    let persists = answer.persists;
+    let room = Room {
+        may_persist: link.can_continue() && !body.forbids_persistence(),
+        records: link.records_left(),
+    };
+    let answer = answer::prepare(&request, service, &snapshot, client, room).await;
+    let (persists, is_last) = (answer.persists, answer.is_last);
     let sent = send(link, &answer).await;
     log(service, client, Some(&request), &sent, answer.status, started);
     if let Err(ending @ (Ending::Truncated { .. } | Ending::Unreadable(_))) = &sent.result {
@@ -114,9 +125,8 @@ async fn serve_one<K: KeySource>(
 
     let keep = body.drain(link, buffer, used).await?;
     match keep {
-        // A TLS 1.2 connection whose record limit this response reached ends here. The peer was not told beforehand: it
-        // may be sending its next request already.
-        Some(_) if persists && !link.can_send() => Ok(Next::Close(Linger::UntilPeerCloses)),
+        // A TLS 1.2 connection ends at its record limit. The peer may be sending its next request already.
+        Some(_) if is_last || persists && !link.can_send() => Ok(Next::Close(Linger::UntilPeerCloses)),
         Some(rest) if persists => {
             give_back(link, rest);
             Ok(Next::Request)
@@ -137,27 +147,18 @@ fn give_back<K: KeySource>(link: &mut Link<K>, mut rest: Vec<u8>) {
     *arrived = rest;
 }
 
-/// Waits for a whole head and returns the bytes it begins. `None` if the peer closed between two requests.
-async fn read_head<K: KeySource>(link: &mut Link<K>, service: &Service) -> Result<Option<Vec<u8>>, Ending> {
-    let limits = service.snapshots.load().request_limits;
-    link.begin(Stage::Idle);
-    loop {
-        if !link.arrived().is_empty() {
-            match parse_request(link.arrived(), &limits) {
-                // An error is found again, and answered, by the caller.
-                Ok(Some(_)) | Err(_) => return Ok(Some(std::mem::take(link.arrived()))),
-                Ok(None) => {}
-            }
-        }
-        let was_empty = link.arrived().is_empty();
-        if !link.receive_some().await? {
-            return if link.arrived().is_empty() { Ok(None) } else { Err(Ending::PeerClosed) };
-        }
-        if was_empty {
-            // The time for the head runs from its first byte.
-            link.begin(Stage::Head);
-        }
+/// Waits for more of a head. False if the peer closed between two requests.
+async fn receive_more<K: KeySource>(link: &mut Link<K>, buffer: &mut Vec<u8>) -> Result<bool, Ending> {
+    let was_empty = buffer.is_empty();
+    *link.arrived() = std::mem::take(buffer);
+    if !link.receive_some().await? {
+        return if was_empty { Ok(false) } else { Err(Ending::PeerClosed) };
     }
+    *buffer = std::mem::take(link.arrived());
+    if was_empty {
+        link.begin(Stage::Head);
+    }
+    Ok(true)
 }
 
 /// Answers what is no request and ends the connection.

@@ -15,7 +15,7 @@ use crate::{
     workplace::Workplace,
 };
 use linerate_os::socket;
-use linerate_record::{Channel, KeySource};
+use linerate_record::{Channel, KeySource, Version};
 use std::{future::poll_fn, io, rc::Rc, task::Poll};
 use tokio::{io::Interest, net::TcpStream};
 
@@ -40,7 +40,7 @@ pub(crate) struct Link<K> {
     workplace: Rc<Workplace>,
     protection: Protection<K>,
     /// Records, or parts of them, that are sealed and did not fit into the socket. They go first, always: their
-    /// sequence numbers are spent (INV-NONCE-1).
+    /// sequence numbers are spent (INV-NONCE-1, INV-ORDER-1).
     unsent: Vec<u8>,
     /// Bytes at the front of `unsent` that have left; cheaper than moving the rest up each time.
     unsent_done: usize,
@@ -100,6 +100,12 @@ impl<K: KeySource> Link<K> {
         self.channel().is_none_or(Channel::can_send)
     }
 
+    /// Records that this connection can still send: those of TLS 1.2 have one key for all of its life.
+    pub(crate) fn records_left(&self) -> Option<u64> {
+        let channel = self.channel().filter(|channel| channel.version() == Version::Tls12)?;
+        Some(channel.remaining_records())
+    }
+
     /// Whether the response may say that the connection goes on after it.
     pub(crate) fn can_continue(&self) -> bool {
         self.can_send() && !self.workplace.watches.is_draining()
@@ -118,11 +124,15 @@ impl<K: KeySource> Link<K> {
         self.watch.begin(stage, self.workplace.now_ms().saturating_add(allowed_ms));
     }
 
-    /// Waits until the socket is readable (if `read`) or writable (if `write`), or the deadline passes.
+    /// Waits until the socket is readable (if `read`) or writable (if `write`), or the deadline passes: no peer is waited
+    /// for without end (INV-PEER-2).
     async fn wait(&self, read: bool, write: bool) -> Result<Woken, Ending> {
         poll_fn(|context| {
             if self.watch.take_request_to_note() {
                 self.watch.note(socket::unacknowledged_bytes(&self.stream));
+            }
+            if self.watch.take_request_to_measure() && self.peer_is_too_slow() {
+                return Poll::Ready(Err(Ending::Expired(Expiry::TooSlow)));
             }
             while let Some(expiry) = self.watch.poll_expired(context) {
                 if expiry != Expiry::Deadline(Stage::Sending) || !self.peer_took_something() {
@@ -148,6 +158,19 @@ impl<K: KeySource> Link<K> {
     /// only when much of that is gone, which a slow peer may need longer for than it is allowed to do nothing.
     fn peer_took_something(&self) -> bool {
         self.watch.has_shrunk(socket::unacknowledged_bytes(&self.stream))
+    }
+
+    /// Whether the peer, which keeps a response waiting, took less than it has to since this was last asked. Who has taken
+    /// all that there was is not slow: then it is us.
+    fn peer_is_too_slow(&self) -> bool {
+        let least_bytes_per_s = self.workplace.time_limits.get().least_rate_bytes_per_s;
+        let Some(acknowledged_bytes) = socket::acknowledged_bytes(&self.stream) else { return false };
+        let Some((taken_bytes, elapsed_ms)) = self.watch.measure(self.workplace.now_ms(), acknowledged_bytes)
+        else {
+            return false;
+        };
+        let is_waited_for = socket::unacknowledged_bytes(&self.stream).is_some_and(|bytes| bytes > 0);
+        is_waited_for && taken_bytes.saturating_mul(1000) < least_bytes_per_s.saturating_mul(elapsed_ms)
     }
 
     /// Tells the runtime that a system call, made around it, found the socket not ready: the next wait really waits.

@@ -70,6 +70,7 @@ labelled! {
         Idle => "idle_timeout",
         Header => "header_timeout",
         Writing => "write_timeout",
+        TooSlow => "too_slow",
         Handshake => "handshake_failed",
         HandshakeTimeout => "handshake_timeout",
         Reset => "reset",

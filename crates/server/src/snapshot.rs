@@ -65,6 +65,7 @@ impl Snapshot {
                 head_ms: timeouts.header_ms,
                 write_progress_ms: timeouts.write_progress_ms,
                 closing_ms: CLOSING_MS,
+                least_rate_bytes_per_s: limits.least_rate_bytes_per_s,
             },
             tuning: Tuning {
                 read_batch_bytes: engine.batch_bytes.min(READ_BATCH_LIMIT_BYTES),

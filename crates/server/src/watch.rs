@@ -33,8 +33,18 @@ pub(crate) enum Stage {
 pub(crate) enum Expiry {
     /// It took too long.
     Deadline(Stage),
+    /// The peer took less of a response than it has to, for too long.
+    TooSlow,
     /// The server is going down: idle connections are closed, others after their response.
     Drain,
+}
+
+/// Where a peer stood when it was last measured.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    since_ms: u64,
+    /// Bytes that it had acknowledged by then.
+    acknowledged_bytes: u64,
 }
 
 /// One connection's entry.
@@ -48,6 +58,9 @@ pub(crate) struct Watch {
     is_to_note: Cell<bool>,
     /// For which deadline, and what, was noted; [`Watch::note`].
     noted: Cell<Option<(u64, Option<u64>)>>,
+    /// A response has been under way for as long as a peer's pace is averaged over: it is to be measured.
+    is_to_measure: Cell<bool>,
+    pace: Cell<Option<Pace>>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -56,6 +69,11 @@ impl Watch {
     pub(crate) fn begin(&self, stage: Stage, deadline_ms: u64) {
         self.stage.set(stage);
         self.deadline_ms.set(deadline_ms);
+    }
+
+    /// What is waited for, and until when.
+    pub(crate) fn wait(&self) -> (Stage, u64) {
+        (self.stage.get(), self.deadline_ms.get())
     }
 
     /// Whether this wait was ended; otherwise the task will be woken when it is.
@@ -86,6 +104,35 @@ impl Watch {
             .and_then(|(_, before_bytes)| before_bytes)
             .zip(unacknowledged_bytes)
             .is_some_and(|(before_bytes, now_bytes)| now_bytes < before_bytes)
+    }
+
+    /// Whether the task was woken to [`measure`](Self::measure) the peer's pace; true once for each time.
+    pub(crate) fn take_request_to_measure(&self) -> bool {
+        self.is_to_measure.take() && self.stage.get() == Stage::Sending
+    }
+
+    /// Notes what the peer has acknowledged since the connection was made. Returns what it took since that was last noted,
+    /// and in how many milliseconds; `None` the first time.
+    pub(crate) fn measure(&self, now_ms: u64, acknowledged_bytes: u64) -> Option<(u64, u64)> {
+        let before = self.pace.replace(Some(Pace { since_ms: now_ms, acknowledged_bytes }))?;
+        Some((
+            acknowledged_bytes.saturating_sub(before.acknowledged_bytes),
+            now_ms.saturating_sub(before.since_ms),
+        ))
+    }
+
+    /// The time up to now does not count: it was not the peer who kept the response waiting.
+    pub(crate) fn forget_pace(&self) {
+        self.pace.set(None);
+    }
+
+    /// Whether it is time to measure: a response is under way, and nothing was noted yet or it was `window_ms` ago.
+    fn is_due(&self, now_ms: u64, window_ms: u64) -> bool {
+        if self.stage.get() != Stage::Sending {
+            self.pace.set(None);
+            return false;
+        }
+        self.pace.get().is_none_or(|pace| now_ms.saturating_sub(pace.since_ms) >= window_ms)
     }
 
     /// Whether a response is stuck, and what the peer has taken was not noted yet. True from the second sweep on, so
@@ -131,14 +178,17 @@ impl Watches {
             swept_deadline_ms: Cell::new(u64::MAX),
             is_to_note: Cell::new(false),
             noted: Cell::new(None),
+            is_to_measure: Cell::new(false),
+            pace: Cell::new(None),
             waker: RefCell::new(None),
         });
         self.all.borrow_mut().push(Rc::downgrade(&watch));
         watch
     }
 
-    /// Ends the waits whose deadline is before `now_ms`, and forgets the connections that are gone.
-    pub(crate) fn sweep(&self, now_ms: u64) {
+    /// Ends the waits whose deadline is before `now_ms`, asks for the pace of peers that take a response for longer than
+    /// `pace_window_ms`, and forgets the connections that are gone.
+    pub(crate) fn sweep(&self, now_ms: u64, pace_window_ms: Option<u64>) {
         let draining = self.draining.get();
         self.all.borrow_mut().retain(|watch| {
             let Some(watch) = watch.upgrade() else { return false };
@@ -146,9 +196,14 @@ impl Watches {
                 watch.expire(Expiry::Drain);
             } else if watch.deadline_ms.get() < now_ms && watch.expired.get().is_none() {
                 watch.expire(Expiry::Deadline(watch.stage.get()));
-            } else if watch.is_stuck() {
-                watch.is_to_note.set(true);
-                watch.wake();
+            } else {
+                let is_stuck = watch.is_stuck();
+                let is_due = pace_window_ms.is_some_and(|window_ms| watch.is_due(now_ms, window_ms));
+                watch.is_to_note.set(watch.is_to_note.get() | is_stuck);
+                watch.is_to_measure.set(watch.is_to_measure.get() | is_due);
+                if is_stuck || is_due {
+                    watch.wake();
+                }
             }
             true
         });
@@ -186,9 +241,9 @@ mod tests {
         let waker = Waker::from(Arc::clone(&wakes));
         let context = Context::from_waker(&waker);
         assert_eq!((slow.poll_expired(&context), quick.poll_expired(&context)), (None, None));
-        watches.sweep(100);
+        watches.sweep(100, None);
         assert_eq!(slow.poll_expired(&context), None, "not before the deadline has passed");
-        watches.sweep(200);
+        watches.sweep(200, None);
         assert_eq!(slow.poll_expired(&context), Some(Expiry::Deadline(Stage::Head)));
         assert_eq!(quick.poll_expired(&context), None);
         assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
@@ -200,7 +255,7 @@ mod tests {
         let watch = watches.enter();
         let context = Context::from_waker(Waker::noop());
         let is_asked_at = |now_ms| {
-            watches.sweep(now_ms);
+            watches.sweep(now_ms, None);
             watch.take_request_to_note()
         };
         watch.begin(Stage::Sending, 1000);
@@ -213,7 +268,7 @@ mod tests {
         assert!(!is_asked_at(800), "noted already");
         assert!(watch.has_shrunk(Some(49)) && !watch.has_shrunk(Some(50)) && !watch.has_shrunk(None));
         assert_eq!(watch.poll_expired(&context), None);
-        watches.sweep(1400);
+        watches.sweep(1400, None);
         assert_eq!(watch.poll_expired(&context), Some(Expiry::Deadline(Stage::Sending)));
         watch.reset();
         watch.begin(Stage::Sending, 2400);
@@ -223,18 +278,45 @@ mod tests {
     }
 
     #[test]
+    fn a_response_under_way_is_measured_once_in_a_window() {
+        let watches = Watches::default();
+        let watch = watches.enter();
+        let is_asked_at = |now_ms| {
+            watches.sweep(now_ms, Some(1000));
+            watch.take_request_to_measure()
+        };
+        watch.begin(Stage::Idle, 90_000);
+        assert!(!is_asked_at(100));
+        watch.begin(Stage::Sending, 90_000);
+        assert!(is_asked_at(200), "where it begins");
+        assert_eq!(watch.measure(200, 5_000), None);
+        assert!(!is_asked_at(400) && !is_asked_at(1100));
+        watch.begin(Stage::Sending, 95_000);
+        assert!(is_asked_at(1200), "progress begins no other window");
+        assert_eq!(watch.measure(1200, 5_700), Some((700, 1000)));
+        watch.forget_pace();
+        assert!(is_asked_at(1400));
+        assert_eq!(watch.measure(1400, 5_700), None, "what was before does not count");
+        watch.begin(Stage::Idle, 99_000);
+        assert!(!is_asked_at(2600));
+        watch.begin(Stage::Sending, 99_000);
+        assert!(is_asked_at(2800));
+        assert_eq!(watch.measure(2800, 9_000), None, "another response");
+    }
+
+    #[test]
     fn draining_ends_idle_waits_only_and_entries_leave_by_themselves() {
         let watches = Watches::default();
         let (idle, busy) = (watches.enter(), watches.enter());
         idle.begin(Stage::Idle, u64::MAX);
         busy.begin(Stage::Sending, u64::MAX);
         watches.drain();
-        watches.sweep(5);
+        watches.sweep(5, None);
         let context = Context::from_waker(Waker::noop());
         assert_eq!(idle.poll_expired(&context), Some(Expiry::Drain));
         assert_eq!(busy.poll_expired(&context), None);
         drop((idle, busy));
-        watches.sweep(6);
+        watches.sweep(6, None);
         assert!(watches.all.borrow().is_empty());
     }
 }

@@ -39,6 +39,15 @@ pub(crate) struct TimeLimits {
     pub(crate) head_ms: u64,
     pub(crate) write_progress_ms: u64,
     pub(crate) closing_ms: u64,
+    /// What a peer must take of a response, in the mean over each `write_progress_ms`.
+    pub(crate) least_rate_bytes_per_s: u64,
+}
+
+impl TimeLimits {
+    /// How long what a peer takes is averaged over; `None` if it need not take anything.
+    fn pace_window_ms(&self) -> Option<u64> {
+        (self.least_rate_bytes_per_s > 0).then_some(self.write_progress_ms)
+    }
 }
 
 /// A worker's own.
@@ -89,7 +98,7 @@ impl Workplace {
     /// Looks at the real clock, ends what took too long, hands the log over. Called by the worker's sweep.
     pub(crate) fn sweep(&self) {
         self.now_ms.set(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX));
-        self.watches.sweep(self.now_ms());
+        self.watches.sweep(self.now_ms(), self.time_limits.get().pace_window_ms());
         self.date.borrow_mut().advance_to(Self::unix_seconds_signed());
         if let Some(log) = &self.log {
             log.hand_over();

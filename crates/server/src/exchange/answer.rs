@@ -15,6 +15,7 @@ use linerate_http::{
     Body, DecodedPath, HeaderBlock, MediaType, Method, Plan, Representation, Request, Responder, Status,
     Validators, decode_path,
 };
+use linerate_record::MAX_PLAINTEXT_BYTES;
 use std::{io, rc::Rc, sync::Arc, time::Instant};
 
 /// What can be asked of a file.
@@ -33,6 +34,29 @@ pub(super) struct Answer {
     pub(super) content_bytes: u64,
     /// The head says that the connection goes on.
     pub(super) persists: bool,
+    /// It does not go on although the client would like it to: it has no room for another response.
+    pub(super) is_last: bool,
+}
+
+/// What a connection has left for responses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// It may go on after this response.
+    pub(super) may_persist: bool,
+    /// Records that can still be sent; `None` is no limit.
+    pub(super) records: Option<u64>,
+}
+
+impl Room {
+    /// Whether another response fits behind one of so many bytes.
+    fn is_left_behind(self, response_bytes: u64) -> bool {
+        /// Records that are not full: a head of its own, the last one, one that a turn's end cuts short.
+        const PART_FILLED: u64 = 3;
+        /// A small response.
+        const ANOTHER: u64 = 2;
+        let needed = (response_bytes / MAX_PLAINTEXT_BYTES as u64).saturating_add(PART_FILLED + ANOTHER);
+        self.records.is_none_or(|records| needed <= records)
+    }
 }
 
 impl Answer {
@@ -47,6 +71,7 @@ impl Answer {
             status: plan.status.code(),
             content_bytes: plan.content_bytes,
             persists,
+            is_last: false,
         }
     }
 
@@ -117,10 +142,10 @@ pub(super) async fn prepare(
     service: &Service,
     snapshot: &Snapshot,
     client: &Client,
-    may_persist: bool,
+    room: Room,
 ) -> Answer {
     let head = service.workplace.lend_head();
-    let mut desk = Desk { request, service, may_persist, ranges_limit: snapshot.ranges_limit, head };
+    let mut desk = Desk { request, service, room, ranges_limit: snapshot.ranges_limit, head };
     let host = requested_host(request, client);
     if client.redirect {
         return desk.redirect_to_https(host, snapshot);
@@ -151,32 +176,43 @@ fn requested_host<'a>(request: &Request<'a>, client: &'a Client) -> &'a str {
 struct Desk<'a, 'r> {
     request: &'a Request<'r>,
     service: &'a Service,
-    may_persist: bool,
+    room: Room,
     ranges_limit: usize,
     head: Vec<u8>,
 }
 
 impl Desk<'_, '_> {
     /// Writes the head by `write`, with nothing of the site's own.
-    fn finish(&mut self, write: impl FnOnce(&Responder<'_>, &mut Vec<u8>) -> Plan) -> Answer {
+    fn finish(&mut self, write: impl Fn(&Responder<'_>, &mut Vec<u8>) -> Plan) -> Answer {
         self.finish_with(&HeaderBlock::EMPTY, write)
     }
 
     fn finish_with(
         &mut self,
         headers: &HeaderBlock,
-        write: impl FnOnce(&Responder<'_>, &mut Vec<u8>) -> Plan,
+        write: impl Fn(&Responder<'_>, &mut Vec<u8>) -> Plan,
     ) -> Answer {
         let workplace = &self.service.workplace;
         let mut head = std::mem::take(&mut self.head);
+        let mut is_last = false;
         let (plan, persists) = {
             let date = workplace.date();
-            let responder = Responder::for_request(self.request, &date, crate::SERVER, self.may_persist)
-                .with_headers(headers)
-                .with_ranges_limit(self.ranges_limit);
-            (write(&responder, &mut head), responder.persist)
+            let mut responder =
+                Responder::for_request(self.request, &date, crate::SERVER, self.room.may_persist)
+                    .with_headers(headers)
+                    .with_ranges_limit(self.ranges_limit);
+            let mut plan = write(&responder, &mut head);
+            // Only the plan tells how long the response is.
+            if responder.persist && !self.room.is_left_behind(head.len() as u64 + plan.content_bytes) {
+                is_last = true;
+                responder.persist = false;
+                head.clear();
+                plan = write(&responder, &mut head);
+            }
+            (plan, responder.persist)
         };
         let mut answer = Answer::of_page(head, plan, persists);
+        answer.is_last = is_last;
         answer.workplace = Some(Rc::clone(workplace));
         answer
     }

@@ -1,7 +1,10 @@
 //! The end of a connection.
 
 use super::{Link, Protection};
-use crate::{ending::Ending, watch::Stage};
+use crate::{
+    ending::Ending,
+    watch::{Expiry, Stage},
+};
 use linerate_os::socket;
 use linerate_record::{AlertDescription, KeySource};
 
@@ -15,7 +18,7 @@ pub(crate) enum Linger {
     UntilPeerCloses,
 }
 
-/// Bytes that are read and discarded at most from a peer that does not stop.
+/// Bytes that are read and discarded at most from a peer that does not stop (INV-BOUND-1).
 const LINGER_LIMIT_BYTES: usize = 16 << 20;
 
 impl<K: KeySource> Link<K> {
@@ -25,7 +28,7 @@ impl<K: KeySource> Link<K> {
         match ending {
             Ending::Socket(_) | Ending::Truncated { .. } | Ending::Unreadable(_) => return,
             // A peer that took nothing for so long will not take a farewell either.
-            Ending::Expired(crate::watch::Expiry::Deadline(Stage::Sending)) => return,
+            Ending::Expired(Expiry::Deadline(Stage::Sending) | Expiry::TooSlow) => return,
             _ => {}
         }
         if let Protection::Tls(channel) = &mut self.protection

@@ -7,7 +7,8 @@ use linerate_record::{AlertDescription, Channel, Event, KeySource, RecordError, 
 use std::io;
 use tokio::io::Interest;
 
-/// Bytes of further requests that may wait behind the one that is answered; the socket holds the others back.
+/// Bytes of further requests that may wait behind the one that is answered; the socket holds the others back
+/// (INV-BOUND-1).
 const ARRIVED_LIMIT_BYTES: usize = 64 * 1024;
 
 impl<K: KeySource> Link<K> {
@@ -16,7 +17,12 @@ impl<K: KeySource> Link<K> {
         let before = self.arrived.len();
         loop {
             self.answer_key_update()?;
-            self.flush().await?;
+            if !self.unsent.is_empty() {
+                // Waiting for the peer to take an answer is no reason to wait longer for what it has to say.
+                let waited_for = self.watch.wait();
+                self.flush().await?;
+                self.watch.begin(waited_for.0, waited_for.1);
+            }
             if self.arrived.len() > before {
                 return Ok(true);
             }

@@ -99,7 +99,7 @@ impl<K: KeySource> Link<K> {
         }
     }
 
-    /// Sends what is sealed and waits.
+    /// Sends what is sealed and waits, before anything else is sealed (INV-ORDER-1).
     pub(crate) async fn flush(&mut self) -> Result<(), Ending> {
         while !self.unsent.is_empty() {
             let waiting = &self.unsent[self.unsent_done..];
@@ -197,6 +197,7 @@ impl<K: KeySource> Link<K> {
         let fetched =
             tokio::task::spawn_blocking(move || file::read_ahead(&file, range.start, length_bytes, how))
                 .await;
+        self.watch.forget_pace();
         match fetched {
             Ok(result) => result.map_err(Ending::Unreadable),
             // The pool is shut down, or the read panicked: either way the bytes will not come.

@@ -43,6 +43,25 @@ fn a_head_that_drips_in_is_cut() {
     }
 }
 
+/// Its first byte comes with the request before: the time runs from there, and nothing that drips in behind extends it.
+#[test]
+fn a_head_that_begins_behind_another_request_is_cut() {
+    let (fixture, _) = fixture("header = \"800ms\"");
+    for (count, transport) in Transport::ALL.into_iter().enumerate() {
+        let mut connection = fixture.connect(transport);
+        connection.send(format!("{}GET /small", get("/small", "")));
+        connection.response().assert_is(200, b"small");
+        let started = Instant::now();
+        let cut = (0..200).find(|_| {
+            thread::sleep(Duration::from_millis(25));
+            connection.try_send(b"x").is_err()
+        });
+        assert!(cut.is_some() || connection.end().0.is_empty(), "{transport:?}: nothing is answered");
+        assert!(started.elapsed() < Duration::from_secs(6), "{transport:?}: {:?}", started.elapsed());
+        closed(&fixture, "header_timeout", count as f64 + 1.0);
+    }
+}
+
 #[test]
 fn an_idle_connection_is_closed_as_it_should_be() {
     let (fixture, _) = fixture("idle = \"1s\"");
@@ -97,6 +116,33 @@ fn read_slowly(connection: &mut Connection, bytes: &[u8], bytes_per_second: usiz
         }
     }
     assert!(body.starts_with(bytes));
+}
+
+/// It takes something all the time, but less than it has to in the mean.
+#[test]
+fn a_client_that_takes_too_little_is_cut() {
+    let (fixture, bytes) = fixture("write_progress = \"1s\"\n[limits]\nleast_rate = \"1MiB\"");
+    for (count, transport) in Transport::ALL.into_iter().enumerate() {
+        let mut connection = fixture.connect_with_small_window(transport, 16 * 1024);
+        connection.send(get("/big.bin", ""));
+        let (mut received_bytes, mut buffer) = (0, [0; 8 * 1024]);
+        let started = Instant::now();
+        // About 160 KiB a second.
+        while let Ok(taken_bytes @ 1..) = connection.receive(&mut buffer) {
+            received_bytes += taken_bytes;
+            assert!(received_bytes < bytes.len(), "{transport:?}: served to the end");
+            thread::sleep(Duration::from_millis(50));
+        }
+        assert!(started.elapsed() >= Duration::from_secs(1), "{transport:?}: {:?}", started.elapsed());
+        closed(&fixture, "too_slow", count as f64 + 1.0);
+        assert_eq!(fixture.server.metric("linerate_connections_closed_total", "write_timeout"), 0.0);
+    }
+    // Who reads as fast as it can is not cut, and who takes its time between two responses is not, either.
+    let mut quick = fixture.connect(Transport::Tls);
+    for _ in 0..3 {
+        quick.get("/big.bin", "").assert_is(200, &bytes);
+        thread::sleep(Duration::from_millis(1500));
+    }
 }
 
 #[test]

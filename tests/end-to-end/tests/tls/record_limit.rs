@@ -4,7 +4,6 @@
 use crate::fixture::Fixture;
 use linerate_end_to_end::{ClientSetup, curl};
 use rustls::version::{TLS12, TLS13};
-use std::io;
 
 #[test]
 fn a_transfer_goes_through_many_keys() {
@@ -46,25 +45,49 @@ fn tls_1_2_ends_with_close_notify_between_responses() {
     let setup = ClientSetup::of_version(&fixture.pair, &TLS12);
     let mut client = setup.connect(server.address());
     let mut responses = 0;
-    let end = loop {
-        // The server may have closed already.
-        match client
-            .send(b"GET /1.bin HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            .and_then(|()| client.read_response())
-        {
-            Ok(response) => assert!(response.body == expected),
-            Err(error) => break error,
-        }
+    loop {
+        let response = client.get("1.bin");
+        assert!(response.body == expected);
         responses += 1;
-    };
-    assert_eq!(end.kind(), io::ErrorKind::ConnectionAborted, "{end}");
+        if response.header("Connection") == Some("close") {
+            break;
+        }
+    }
     assert!((10..=20).contains(&responses), "{responses}");
-    // The connection ends right behind the last response that fits: no further request is awaited in vain.
+    assert_eq!(client.read_to_end().unwrap(), (Vec::new(), true));
+    // It ends right behind the response that says so, also for who does not look.
     let mut again = setup.connect(server.address());
     for _ in 0..responses {
         assert!(again.get("1.bin").body == expected);
     }
     assert_eq!(again.read_to_end().unwrap(), (Vec::new(), true));
+}
+
+#[test]
+fn tls_1_2_tells_before_a_response_that_leaves_no_room_for_another() {
+    let fixture = Fixture::new();
+    let expected = fixture.site.bytes("131071.bin");
+    let server = fixture.start_with("[tls]\nrecords_per_key = 24");
+    let client = ClientSetup::of_version(&fixture.pair, &TLS12);
+    // 8 records and their head: two of them fit, a third does not.
+    let mut connection = client.connect(server.address());
+    let mut closes = Vec::new();
+    for _ in 0..2 {
+        let response = connection.get("131071.bin");
+        assert!(response.body == expected);
+        closes.push(response.header("Connection") == Some("close"));
+    }
+    assert_eq!(closes, [false, true]);
+    assert_eq!(connection.read_to_end().unwrap(), (Vec::new(), true));
+    // A range is as long as it is, however long the file.
+    let mut connection = client.connect(server.address());
+    connection.send(b"GET /131071.bin HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-99\r\n\r\n").unwrap();
+    assert_eq!(connection.read_response().unwrap().header("Connection"), None);
+    // And a response that does not fit at all says so, too.
+    let mut connection = client.connect(server.address());
+    connection.request("3000001.bin");
+    let (received, _) = connection.read_to_end().unwrap();
+    assert!(String::from_utf8_lossy(&received[..1000]).contains("\r\nConnection: close\r\n"));
 }
 
 #[test]

@@ -108,6 +108,42 @@ pub fn send(socket: &impl AsFd, bytes: &[u8], follows: Follows) -> io::Result<us
     }
 }
 
+/// The most bytes that the kernel hands to a device in one piece: whole segments that together fit 64 KiB
+/// (`tcp_xmit_size_goal`, net/ipv4/tcp.c), or one segment where that is larger, as on loopback. A device that takes
+/// larger pieces gets several of these.
+///
+/// # Errors
+/// The kernel's, for a connection that is already gone.
+pub fn burst_bytes(socket: &impl AsFd) -> io::Result<usize> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let segment_bytes = SockRef::from(socket).tcp_mss()? as usize;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let (_, segment_bytes) = (socket, 1448);
+    Ok(whole_segments(segment_bytes))
+}
+
+/// Whether this connection's congestion control spaces what it sends in time, as BBR does.
+///
+/// # Errors
+/// The kernel's, for a connection that is already gone.
+pub fn is_paced(socket: &impl AsFd) -> io::Result<bool> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    return Ok(rustix::net::sockopt::tcp_congestion(socket)?.starts_with("bbr"));
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    {
+        let _ = socket;
+        Ok(false)
+    }
+}
+
+/// The whole segments that fit a piece of 64 KiB less the kernel's room for headers (`MAX_TCP_HEADER` and one byte,
+/// include/net/tcp.h, in its largest configuration).
+fn whole_segments(segment_bytes: usize) -> usize {
+    const PIECE_BYTES: usize = 64 * 1024 - (320 + 1);
+    let segment_bytes = segment_bytes.max(1);
+    (PIECE_BYTES / segment_bytes).max(1) * segment_bytes
+}
+
 /// Receives what there is without waiting: 0 once the peer has closed its side.
 ///
 /// # Errors

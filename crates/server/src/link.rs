@@ -3,6 +3,7 @@
 //! The link owns the socket and the TLS channel. Memory for batches and for receiving belongs to the worker and is
 //! borrowed for the length of a system call: an idle connection holds neither (INV-MEMORY-1).
 
+mod batches;
 mod close;
 mod receive;
 mod send;
@@ -14,6 +15,7 @@ use crate::{
     watch::{Expiry, Stage, Watch},
     workplace::Workplace,
 };
+use batches::Batches;
 use linerate_os::socket;
 use linerate_record::{Channel, KeySource, Version};
 use std::{future::poll_fn, io, rc::Rc, task::Poll};
@@ -50,15 +52,9 @@ pub(crate) struct Link<K> {
     arrived: Vec<u8>,
     /// The peer sent `close_notify` or closed its side of the socket.
     peer_closed: bool,
-    /// Plaintext bytes of the next batch: grows while the socket takes all, shrinks when it does not.
-    batch_bytes: usize,
+    /// How large the next batch is.
+    batches: Batches,
 }
-
-/// The first batch of a connection, in bytes of plaintext. What the socket does not take has to wait in our memory, so
-/// it starts small and doubles with each batch that is taken whole; a connection remembers what it has reached.
-const FIRST_BATCH_BYTES: usize = 64 * 1024;
-/// The smallest batch, in bytes of plaintext: with one record at a time a peer that is always behind cost a tenth more.
-const LEAST_BATCH_BYTES: usize = 64 * 1024;
 
 impl<K: KeySource> Link<K> {
     /// Takes over a connection after its handshake; [`Link::take_records`] gives it what came behind that.
@@ -78,7 +74,7 @@ impl<K: KeySource> Link<K> {
             partial: Vec::new(),
             arrived: Vec::new(),
             peer_closed: false,
-            batch_bytes: FIRST_BATCH_BYTES,
+            batches: Batches::default(),
         }
     }
 

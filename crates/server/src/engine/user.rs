@@ -46,7 +46,7 @@ pub(crate) enum Sealed {
 pub(crate) struct Sizing {
     /// Plaintext bytes of a record, at most [`MAX_PLAINTEXT_BYTES`].
     pub(crate) record_bytes: usize,
-    /// Plaintext bytes of a batch.
+    /// Bytes of a batch as it is sent, the records' own included.
     pub(crate) batch_bytes: usize,
 }
 
@@ -68,6 +68,8 @@ struct RecordPlan {
 
 /// Room for a key update in front of the records.
 const CONTROL_BYTES: usize = 64;
+/// A record is not cut to less than this for the sake of a batch's end: each costs its 22 or 29 bytes and a call.
+const LEAST_CUT_RECORD_BYTES: usize = 1024;
 
 impl Batch {
     /// Room for `batch_bytes` of plaintext in full records.
@@ -141,17 +143,24 @@ impl Batch {
         self.records.clear();
         let layout = sealer.layout();
         let record_bytes = sizing.record_bytes.clamp(1, MAX_PLAINTEXT_BYTES);
-        let mut left = available_bytes.min(sizing.batch_bytes.max(1) as u64);
+        let mut left = available_bytes;
         let mut place = self.filled_bytes;
+        let batch_end = sizing.batch_bytes.min(self.bytes.len());
         let mut planned_bytes = 0;
         let mut limit_bytes = record_bytes.min(first_record_bytes.max(1));
         while left > 0 && (self.records.len() as u64) < sealer.remaining_records() {
-            let plaintext_bytes = limit_bytes.min(usize::try_from(left).unwrap_or(limit_bytes));
+            let mut plaintext_bytes = limit_bytes.min(usize::try_from(left).unwrap_or(limit_bytes));
             limit_bytes = record_bytes;
-            let end = place + layout.record_bytes(plaintext_bytes);
-            if end > self.bytes.len() {
-                break;
+            let excess_bytes = (place + layout.record_bytes(plaintext_bytes)).saturating_sub(batch_end);
+            if excess_bytes > 0 {
+                // The last record is cut so that the batch ends where it should, unless hardly anything were left.
+                let least_bytes = if self.records.is_empty() { 1 } else { LEAST_CUT_RECORD_BYTES };
+                if plaintext_bytes < excess_bytes + least_bytes && !self.records.is_empty() {
+                    break;
+                }
+                plaintext_bytes = plaintext_bytes.saturating_sub(excess_bytes).max(least_bytes);
             }
+            let end = place + layout.record_bytes(plaintext_bytes);
             self.records.push(RecordPlan { place, plaintext_bytes });
             place = end;
             left -= plaintext_bytes as u64;

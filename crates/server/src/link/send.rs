@@ -1,6 +1,6 @@
 //! Sending: the engine's turns, and the waits between them.
 
-use super::{LEAST_BATCH_BYTES, Link, Protection, Woken};
+use super::{Link, Protection, Woken};
 use crate::{
     ending::Ending,
     engine::{
@@ -48,6 +48,7 @@ impl<K: KeySource> Link<K> {
         source: Option<Source<'_>>,
     ) -> Result<(), Ending> {
         self.begin(Stage::Sending);
+        self.batches.begin_response();
         let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
         let corked = matches!(self.protection, Protection::Plain) && pieces.remaining_bytes() > quantum_bytes;
         if corked {
@@ -154,12 +155,17 @@ impl<K: KeySource> Link<K> {
 
     /// One batch: sealed, sent, and what did not fit kept.
     fn sealed_turn(&mut self, pieces: &mut Pieces<'_>, source: Option<Source<'_>>) -> Result<Turn, Ending> {
-        let Protection::Tls(channel) = &mut self.protection else { return Ok(Turn::Full) };
         let tuning = self.workplace.tuning.get();
         let mapped = source.is_some_and(|source| source.mapping.is_some());
         let largest_bytes = if mapped { tuning.map_batch_bytes } else { tuning.read_batch_bytes };
-        let sizing =
-            Sizing { record_bytes: MAX_PLAINTEXT_BYTES, batch_bytes: self.batch_bytes.min(largest_bytes) };
+        let batch_bytes = if pieces.remaining_bytes() <= MAX_PLAINTEXT_BYTES as u64 {
+            // One record, with no need to ask where a batch should end.
+            largest_bytes
+        } else {
+            self.batches.next_bytes(&self.stream, largest_bytes).map_err(Ending::Socket)?
+        };
+        let sizing = Sizing { record_bytes: MAX_PLAINTEXT_BYTES, batch_bytes };
+        let Protection::Tls(channel) = &mut self.protection else { return Ok(Turn::Full) };
         let mut batch = self.workplace.batch.borrow_mut();
         let (before_bytes, updates_before) = (pieces.remaining_bytes(), channel.key_updates_sent());
         match batch.seal(channel, pieces, source, sizing) {
@@ -177,12 +183,11 @@ impl<K: KeySource> Link<K> {
             Err(error) => return Err(Ending::Socket(error)),
         };
         if sent == sealed.len() {
-            self.batch_bytes = (self.batch_bytes * 2).min(largest_bytes.max(LEAST_BATCH_BYTES));
+            self.batches.taken_whole();
             return Ok(Turn::Sent(before_bytes - pieces.remaining_bytes()));
         }
-        // The socket took part of it: the next batch is about what it took, so that little has to wait in our memory.
         self.unsent.extend_from_slice(&sealed[sent..]);
-        self.batch_bytes = sent.next_multiple_of(LEAST_BATCH_BYTES).clamp(LEAST_BATCH_BYTES, largest_bytes);
+        self.batches.taken_in_part();
         drop(batch);
         self.workplace.metrics.send(Engine::User, before_bytes - pieces.remaining_bytes());
         self.begin(Stage::Sending);

@@ -1,0 +1,101 @@
+//! How large the next batch of a connection is: it ends where a burst of the kernel's ends.
+//!
+//! What hangs over a burst leaves as a small segment, or waits for the next batch. Where the kernel paces (BBR), a batch
+//! is one burst: it leaves at once and nothing is held back, so that the kernel arms no timer; and a connection that
+//! never has more to send than it can counts as limited by the application, so that BBR's estimate of the path is not
+//! spoilt by its own pacing. Figures: docs/MEASUREMENTS.md.
+
+use linerate_os::socket;
+use std::{io, os::fd::AsFd};
+
+/// Batches between two looks at the size of a burst. It grows in a connection's first round trips where segments are
+/// large: the kernel keeps a segment below half of the peer's window (`tcp_bound_to_half_wnd`, include/net/tcp.h).
+const BATCHES_PER_LOOK: u32 = 16;
+
+/// One connection's batches.
+#[derive(Debug, Default)]
+pub(super) struct Batches {
+    burst_bytes: usize,
+    /// The kernel paces this connection; asked once.
+    paced: Option<bool>,
+    /// Bursts in the next batch.
+    bursts: usize,
+    batches_until_look: u32,
+}
+
+impl Batches {
+    /// A response begins: the size of a burst is looked up before its first batch.
+    pub(super) fn begin_response(&mut self) {
+        self.batches_until_look = 0;
+    }
+
+    /// Bytes of the next batch as it is sent: whole bursts, as many as fit `largest_bytes`, but at least one.
+    pub(super) fn next_bytes(&mut self, socket: &impl AsFd, largest_bytes: usize) -> io::Result<usize> {
+        if self.batches_until_look == 0 {
+            self.batches_until_look = BATCHES_PER_LOOK;
+            self.burst_bytes = socket::burst_bytes(socket)?;
+        }
+        self.batches_until_look -= 1;
+        let paced = match self.paced {
+            Some(paced) => paced,
+            None => *self.paced.insert(socket::is_paced(socket)?),
+        };
+        let most = if paced { 1 } else { (largest_bytes / self.burst_bytes).max(1) };
+        self.bursts = self.bursts.clamp(1, most);
+        Ok(self.bursts * self.burst_bytes)
+    }
+
+    /// The socket took a batch whole: the next may be larger.
+    pub(super) fn taken_whole(&mut self) {
+        self.bursts = self.bursts.saturating_mul(2);
+    }
+
+    /// The socket took part of a batch. The rest waits in our memory: so that little has to, the next is one burst.
+    pub(super) fn taken_in_part(&mut self) {
+        self.bursts = 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batches(burst_bytes: usize, paced: bool) -> Batches {
+        Batches { burst_bytes, paced: Some(paced), bursts: 1, batches_until_look: 1000 }
+    }
+
+    fn next(batches: &mut Batches) -> usize {
+        // Nothing is asked of the socket in these tests: any file descriptor does.
+        batches.next_bytes(&std::io::stdin(), 262_144).unwrap()
+    }
+
+    #[test]
+    fn an_unpaced_connection_grows_to_whole_bursts_within_the_limit() {
+        let mut batches = batches(65_160, false);
+        let mut sizes = Vec::new();
+        for _ in 0..4 {
+            sizes.push(next(&mut batches));
+            batches.taken_whole();
+        }
+        assert_eq!(sizes, [65_160, 130_320, 260_640, 260_640]);
+        batches.taken_in_part();
+        assert_eq!(next(&mut batches), 65_160);
+    }
+
+    #[test]
+    fn a_paced_connection_sends_one_burst_at_a_time() {
+        let mut batches = batches(65_483, true);
+        for _ in 0..3 {
+            assert_eq!(next(&mut batches), 65_483);
+            batches.taken_whole();
+        }
+    }
+
+    #[test]
+    fn a_burst_larger_than_a_batch_is_one_batch() {
+        let mut batches = batches(300_000, false);
+        assert_eq!(next(&mut batches), 300_000);
+        batches.taken_whole();
+        assert_eq!(next(&mut batches), 300_000);
+    }
+}

@@ -1,13 +1,34 @@
 //! The experiments of the papers, on the reader's own machine: what they cost, side by side with what was published.
 //!
-//! [`result`] is what a run of an experiment found out and the form of its file; everything else writes or reads that.
-//! [`statistics`] says what a difference is, [`report`] shows all of it to people. [`accounting`] reads what a
-//! round costs, [`environment`] what it was made on.
+//! * [`definition`] is an experiment's file: what is swept, on which servers, for how long, and what a paper reported.
+//! * [`run()`] measures one. [`accounting`] reads what a round costs, [`environment`] what it was made on.
+//! * [`result`] is what a run found out and the form of its file; [`load`] reads one.
+//! * [`statistics`] says what a difference is, [`compare()`] holds two runs against each other, [`report`] shows all of it
+//!   to people.
 
 #![forbid(unsafe_code)]
 
 pub mod accounting;
+mod certificate;
+mod client;
+mod compare;
+mod cores;
+pub mod definition;
 pub mod environment;
+mod error;
+mod files;
+mod plan;
+mod progress;
 pub mod report;
 pub mod result;
+mod run;
+#[cfg(test)]
+mod sample;
+mod servers;
 pub mod statistics;
+mod store;
+
+pub use compare::{Change, Comparison, Outcome, compare};
+pub use error::{Error, Result};
+pub use run::{Finished, Options, resume, run};
+pub use store::{RESULT_FILE, load};

@@ -11,12 +11,12 @@
 
 mod comparison;
 mod figures;
-mod number;
+pub(crate) mod number;
 mod page;
 mod palette;
 mod panel;
 mod plot;
-mod quantity;
+pub(crate) mod quantity;
 mod scale;
 mod summary;
 mod text;
@@ -29,6 +29,7 @@ use std::{
 use crate::result::ExperimentRun;
 use figures::Figure;
 use panel::Sweep;
+pub(crate) use panel::values as values_by_round;
 
 /// The page's name.
 pub const PAGE: &str = "report.html";

@@ -146,6 +146,15 @@ pub enum Variable {
     Word(String),
 }
 
+impl std::fmt::Display for Variable {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(formatter),
+            Self::Word(word) => formatter.write_str(word),
+        }
+    }
+}
+
 /// One round of a point.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use crate::Error;
 
 /// The candidate that `word` is most likely a mistyping of, if one is near enough to be worth naming.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_ascii_lowercase();
     let allowed_distance = (word.chars().count() / 3).max(1);
     candidates

@@ -44,7 +44,7 @@ mod site_name;
 mod source;
 mod verify;
 
-pub use choice::{EngineChoice, LogFormat, Symlinks, TlsVersion};
+pub use choice::{EngineChoice, LogFormat, Symlinks, TlsVersion, nearest};
 pub use cipher_suite::{CipherSuite, CipherSuites, Group, Groups};
 pub use cpu_list::CpuList;
 pub use error::{Error, Fault, Origin, Position};

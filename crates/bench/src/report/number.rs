@@ -1,7 +1,7 @@
 //! Numbers and names as a reader wants them: few digits, units that fit, no exponent.
 
 /// `value` with three significant digits: "0.294", "12.3", "326", "12,400".
-pub(super) fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let magnitude = value.abs();
     if !value.is_finite() {
         return "–".to_owned();

@@ -257,7 +257,7 @@ pub(super) fn failures(point: &Point) -> impl Iterator<Item = (&str, &[String])>
 }
 
 /// A quantity in each round, `None` where the round failed or has no value.
-pub(super) fn values(point: &Point, quantity: &Quantity) -> Vec<Option<f64>> {
+pub(crate) fn values(point: &Point, quantity: &Quantity) -> Vec<Option<f64>> {
     let value = |round: &Round| match round {
         Round::Measured(measurement) => match (quantity.read)(measurement) {
             Reading::Value(value) if value.is_finite() => Some(value),

@@ -4,7 +4,7 @@ use crate::result::{Measurement, Reading};
 
 /// Something that every round has a value of, or a reason for having none.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Quantity {
+pub(crate) struct Quantity {
     /// As published series name it: the field of [`Measurement`], where it is one.
     pub key: &'static str,
     /// Heading of its plot.
@@ -21,7 +21,7 @@ pub(super) struct Quantity {
     pub read: fn(&Measurement) -> Reading<f64>,
 }
 
-pub(super) const APPLICATION: Quantity = Quantity {
+pub(crate) const APPLICATION: Quantity = Quantity {
     key: "application_gbit_s",
     title: "Throughput",
     short: "application",
@@ -31,7 +31,7 @@ pub(super) const APPLICATION: Quantity = Quantity {
     read: |round| Reading::Value(round.application_gbit_s),
 };
 
-pub(super) const WIRE: Quantity = Quantity {
+pub(crate) const WIRE: Quantity = Quantity {
     key: "wire_gbit_s",
     title: "Throughput on the wire",
     short: "wire",
@@ -41,7 +41,7 @@ pub(super) const WIRE: Quantity = Quantity {
     read: |round| round.wire_gbit_s.clone(),
 };
 
-pub(super) const CPU_PER_GB: Quantity = Quantity {
+pub(crate) const CPU_PER_GB: Quantity = Quantity {
     key: "server_s_per_gb",
     title: "Server CPU per gigabyte",
     short: "server CPU",
@@ -51,7 +51,7 @@ pub(super) const CPU_PER_GB: Quantity = Quantity {
     read: |round| Reading::Value(round.server_s_per_gb),
 };
 
-pub(super) const CPU_SHARE: Quantity = Quantity {
+pub(crate) const CPU_SHARE: Quantity = Quantity {
     key: "server_cpu_percent",
     title: "Server CPU in use",
     short: "server CPU",
@@ -63,7 +63,7 @@ pub(super) const CPU_SHARE: Quantity = Quantity {
     },
 };
 
-pub(super) const DEMAND: Quantity = Quantity {
+pub(crate) const DEMAND: Quantity = Quantity {
     key: "service_demand_us_per_kb",
     title: "Service demand of the server",
     short: "server",
@@ -73,7 +73,7 @@ pub(super) const DEMAND: Quantity = Quantity {
     read: |round| Reading::Value(round.service_demand_us_per_kb),
 };
 
-pub(super) const MACHINE_DEMAND: Quantity = Quantity {
+pub(crate) const MACHINE_DEMAND: Quantity = Quantity {
     key: "machine_service_demand_us_per_kb",
     title: "Service demand of the machine",
     short: "machine",
@@ -83,7 +83,7 @@ pub(super) const MACHINE_DEMAND: Quantity = Quantity {
     read: |round| round.machine_service_demand_us_per_kb.clone(),
 };
 
-pub(super) const CPU_PER_RESPONSE: Quantity = Quantity {
+pub(crate) const CPU_PER_RESPONSE: Quantity = Quantity {
     key: "server_us_per_response",
     title: "Server CPU per response",
     short: "per response",
@@ -93,7 +93,7 @@ pub(super) const CPU_PER_RESPONSE: Quantity = Quantity {
     read: |round| round.server_us_per_response.clone(),
 };
 
-pub(super) const CLIENT_CPU: Quantity = Quantity {
+pub(crate) const CLIENT_CPU: Quantity = Quantity {
     key: "client_s_per_gb",
     title: "Client CPU per gigabyte",
     short: "client CPU",
@@ -106,7 +106,7 @@ pub(super) const CLIENT_CPU: Quantity = Quantity {
     },
 };
 
-pub(super) const HANDSHAKES: Quantity = Quantity {
+pub(crate) const HANDSHAKES: Quantity = Quantity {
     key: "handshakes_per_core_s",
     title: "Handshakes per second of server CPU",
     short: "handshakes",
@@ -116,7 +116,7 @@ pub(super) const HANDSHAKES: Quantity = Quantity {
     read: |round| round.handshakes_per_core_s.clone(),
 };
 
-pub(super) const RESPONSES: Quantity = Quantity {
+pub(crate) const RESPONSES: Quantity = Quantity {
     key: "responses_per_s",
     title: "Responses per second",
     short: "responses",
@@ -126,7 +126,7 @@ pub(super) const RESPONSES: Quantity = Quantity {
     read: |round| Reading::Value(round.responses_per_s),
 };
 
-pub(super) const PER_CONNECTION: Quantity = Quantity {
+pub(crate) const PER_CONNECTION: Quantity = Quantity {
     key: "server_bytes_per_connection",
     title: "Memory of the server per connection",
     short: "per connection",
@@ -136,7 +136,7 @@ pub(super) const PER_CONNECTION: Quantity = Quantity {
     read: |round| map(&round.server_bytes_per_connection, |bytes| bytes / 1e3),
 };
 
-pub(super) const DISK_READ: Quantity = Quantity {
+pub(crate) const DISK_READ: Quantity = Quantity {
     key: "server_disk_read_bytes",
     title: "Read from disk by the server",
     short: "from disk",
@@ -146,7 +146,7 @@ pub(super) const DISK_READ: Quantity = Quantity {
     read: |round| map(&round.server_disk_read_bytes, |bytes| *bytes as f64 / 1e6),
 };
 
-pub(super) const RESIDENT: Quantity = Quantity {
+pub(crate) const RESIDENT: Quantity = Quantity {
     key: "server_resident_bytes",
     title: "Memory of the server",
     short: "memory",
@@ -156,7 +156,7 @@ pub(super) const RESIDENT: Quantity = Quantity {
     read: |round| map(&round.server_resident_bytes, |bytes| *bytes as f64 / 1e6),
 };
 
-pub(super) const CYCLES: Quantity = Quantity {
+pub(crate) const CYCLES: Quantity = Quantity {
     key: "cycles_per_byte",
     title: "Cycles of the server per body byte",
     short: "cycles",
@@ -166,7 +166,7 @@ pub(super) const CYCLES: Quantity = Quantity {
     read: |round| round.server.cycles_per_byte.clone(),
 };
 
-pub(super) const INSTRUCTIONS: Quantity = Quantity {
+pub(crate) const INSTRUCTIONS: Quantity = Quantity {
     key: "instructions_per_byte",
     title: "Instructions of the server per body byte",
     short: "instructions",
@@ -176,7 +176,7 @@ pub(super) const INSTRUCTIONS: Quantity = Quantity {
     read: |round| round.server.instructions_per_byte.clone(),
 };
 
-pub(super) const ENERGY: Quantity = Quantity {
+pub(crate) const ENERGY: Quantity = Quantity {
     key: "energy_j_per_gb",
     title: "Energy of the processor per gigabyte",
     short: "energy",
@@ -186,7 +186,7 @@ pub(super) const ENERGY: Quantity = Quantity {
     read: |round| round.energy_j_per_gb.clone(),
 };
 
-pub(super) const MEMORY_TRAFFIC: Quantity = Quantity {
+pub(crate) const MEMORY_TRAFFIC: Quantity = Quantity {
     key: "memory_bytes_per_byte",
     title: "Bytes moved in memory per body byte",
     short: "memory traffic",
@@ -196,7 +196,7 @@ pub(super) const MEMORY_TRAFFIC: Quantity = Quantity {
     read: |round| round.memory_bytes_per_byte.clone(),
 };
 
-pub(super) const RETRANSMITTED: Quantity = Quantity {
+pub(crate) const RETRANSMITTED: Quantity = Quantity {
     key: "retransmitted_segments",
     title: "TCP segments sent again",
     short: "sent again",
@@ -206,7 +206,7 @@ pub(super) const RETRANSMITTED: Quantity = Quantity {
     read: |round| map(&round.retransmitted_segments, |segments| *segments as f64),
 };
 
-pub(super) const SWITCHES: Quantity = Quantity {
+pub(crate) const SWITCHES: Quantity = Quantity {
     key: "server_switches_per_s",
     title: "Context switches of the server per second",
     short: "switches",
@@ -224,7 +224,7 @@ pub(super) const SWITCHES: Quantity = Quantity {
 };
 
 /// What stands in the second table, and is seldom all available.
-pub(super) const FURTHER: [Quantity; 10] = [
+pub(crate) const FURTHER: [Quantity; 10] = [
     CLIENT_CPU,
     CYCLES,
     INSTRUCTIONS,
@@ -250,22 +250,22 @@ const FIRST: [Quantity; 9] = [
 ];
 
 /// The quantity that a definition or a paper names by its field.
-pub(super) fn named(key: &str) -> Option<Quantity> {
+pub(crate) fn named(key: &str) -> Option<Quantity> {
     FIRST.into_iter().chain(FURTHER).find(|quantity| quantity.key == key)
 }
 
 /// The names that [`named`] knows.
-pub(super) fn keys() -> impl Iterator<Item = &'static str> {
+pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
     FIRST.into_iter().chain(FURTHER).map(|quantity| quantity.key)
 }
 
 /// TLS handshakes of a round, full and resumed.
-pub(super) fn handshakes(round: &Measurement) -> f64 {
+pub(crate) fn handshakes(round: &Measurement) -> f64 {
     round.load.iter().map(|load| (load.totals.full_handshakes + load.totals.resumed_handshakes) as f64).sum()
 }
 
 /// Whole responses of a round.
-pub(super) fn responses(round: &Measurement) -> f64 {
+pub(crate) fn responses(round: &Measurement) -> f64 {
     round.load.iter().map(|load| load.totals.responses as f64).sum()
 }
 

@@ -1,0 +1,81 @@
+//! The experiments that the program brings, and how one is found by its name.
+
+use std::path::Path;
+
+use linerate_config::nearest;
+
+use super::Definition;
+use crate::error::{Error, Result};
+
+/// Every built-in experiment: its name, and its file.
+pub const EXPERIMENTS: &[(&str, &str)] = &[
+    ("t7-connections", include_str!("../../experiments/t7-connections.toml")),
+    ("file-size", include_str!("../../experiments/file-size.toml")),
+    ("engines", include_str!("../../experiments/engines.toml")),
+    ("long-lived", include_str!("../../experiments/long-lived.toml")),
+    ("handshakes", include_str!("../../experiments/handshakes.toml")),
+    ("ciphers", include_str!("../../experiments/ciphers.toml")),
+];
+
+/// The largest file that is taken for an experiment's.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The file of the built-in experiment `name`.
+///
+/// # Errors
+/// Where there is none, with the nearest name.
+pub fn text(name: &str) -> Result<&'static str> {
+    let found = EXPERIMENTS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, text)| *text).ok_or_else(|| {
+        let names = || EXPERIMENTS.iter().map(|(name, _)| *name);
+        let hint = nearest(name, names()).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+        let all = names().collect::<Vec<_>>().join(", ");
+        Error::Asked(format!(
+            "there is no experiment \"{name}\"{hint} (there are: {all}; a file of your own ends in .toml)"
+        ))
+    })
+}
+
+/// The experiment `asked`: a built-in one by its name, or a file whose name ends in `.toml`.
+///
+/// # Errors
+/// Where there is none such, or the file is wrong.
+pub fn find(asked: &str, quick: bool) -> Result<Definition> {
+    let path = Path::new(asked);
+    if path.extension().is_none_or(|extension| extension != "toml") {
+        return Definition::parse(asked, text(asked)?, quick);
+    }
+    let length = std::fs::metadata(path).map_err(Error::file("cannot read the experiment", path))?.len();
+    if length > MOST_BYTES {
+        return Err(Error::Asked(format!("{asked}: {length} bytes are too many for an experiment's file")));
+    }
+    let text = std::fs::read_to_string(path).map_err(Error::file("cannot read the experiment", path))?;
+    Definition::parse(asked, &text, quick)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_experiment_is_right_and_bears_its_name() {
+        for (name, text) in EXPERIMENTS {
+            for quick in [false, true] {
+                let definition = Definition::parse(name, text, quick).unwrap();
+                assert_eq!(definition.name, *name);
+                assert!(!definition.source.is_empty(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_experiment_is_answered_with_the_nearest() {
+        let error = find("engine", false).unwrap_err().to_string();
+        assert!(
+            error.starts_with("there is no experiment \"engine\"; did you mean engines? (there are: t7-"),
+            "{error}"
+        );
+        let error = find("nowhere/mine.toml", false).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read the experiment nowhere/mine.toml: "), "{error}");
+    }
+}

@@ -1,0 +1,368 @@
+//! From the text of an experiment's file to a [`Definition`], with the place of what is wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_config::nearest;
+use serde::Deserialize;
+
+use super::{Definition, OwnServer, Time, Workload};
+use crate::error::{Error, Result};
+use crate::report;
+use crate::result::{PublishedSeries, PublishedValue, Variable};
+use crate::servers;
+
+const MOST_POINTS: usize = 10_000;
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    title: String,
+    #[serde(default)]
+    source: String,
+    axis: String,
+    #[serde(default)]
+    axis_is_logarithmic: bool,
+    quantities: Vec<String>,
+    servers: Vec<String>,
+    #[serde(default)]
+    load: BTreeMap<String, Value>,
+    sweep: BTreeMap<String, Vec<Value>>,
+    time: Time,
+    #[serde(default)]
+    quick: Quick,
+    #[serde(default, rename = "server")]
+    own_servers: Vec<OwnServer>,
+    #[serde(default)]
+    published: Vec<Published>,
+}
+
+/// What `--quick` changes. Tables replace only what they name.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Quick {
+    servers: Option<Vec<String>>,
+    #[serde(default)]
+    load: BTreeMap<String, Value>,
+    #[serde(default)]
+    sweep: BTreeMap<String, Vec<Value>>,
+    time: Option<Time>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Published {
+    name: String,
+    source: String,
+    quantity: String,
+    /// `[at, value]` or `[at, low, high]`.
+    values: Vec<Vec<Value>>,
+}
+
+/// A number, a word, or true and false, which are words here.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Boolean(bool),
+    Number(f64),
+    Word(String),
+}
+
+impl From<Value> for Variable {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Boolean(value) => Self::Word(value.to_string()),
+            Value::Number(number) => Self::Number(number),
+            Value::Word(word) => Self::Word(word),
+        }
+    }
+}
+
+impl Definition {
+    /// Reads the text of the file `file`, for a quick run if `quick`.
+    ///
+    /// # Errors
+    /// What is wrong, with its place where it is known.
+    pub fn parse(file: &str, text: &str, quick: bool) -> Result<Self> {
+        let written: File = toml::from_str(text).map_err(|error| fault(file, text, &error))?;
+        let definition = written.into_definition(text, quick);
+        definition.check().map_err(|reason| Error::Definition(format!("{file}: {reason}")))?;
+        Ok(definition)
+    }
+
+    fn check(&self) -> std::result::Result<(), String> {
+        is_file_name(&self.name)?;
+        let quantities: Vec<&str> = report::quantity_names().collect();
+        known("quantity", self.quantities.iter(), &quantities)?;
+        known("quantity", self.published.iter().map(|series| &series.quantity), &quantities)?;
+        if self.quantities.is_empty() {
+            return Err("quantities: at least one is needed".to_owned());
+        }
+        self.check_servers()?;
+        self.check_variables()?;
+        self.check_time()
+    }
+
+    fn check_servers(&self) -> std::result::Result<(), String> {
+        let mut names: Vec<&str> = servers::BUILT_IN.to_vec();
+        for own in &self.own_servers {
+            if own.name.is_empty() || servers::BUILT_IN.contains(&own.name.as_str()) {
+                return Err(format!("[[server]]: \"{}\" is not a name of its own", own.name));
+            }
+            match (&own.like, own.command.is_empty()) {
+                (Some(like), true) => known("server", [like], servers::BUILT_IN)?,
+                (None, false) => {}
+                _ => {
+                    return Err(format!("[[server]] \"{}\": either `like` or `command` is needed", own.name));
+                }
+            }
+            names.push(&own.name);
+        }
+        known("server", self.servers.iter(), &names)?;
+        if self.servers.is_empty() {
+            return Err("servers: at least one is needed".to_owned());
+        }
+        let different: BTreeSet<&String> = self.servers.iter().collect();
+        if different.len() < self.servers.len() {
+            return Err("servers: one of them is named twice".to_owned());
+        }
+        Ok(())
+    }
+
+    fn check_variables(&self) -> std::result::Result<(), String> {
+        let mut workload = Workload::default();
+        for (name, value) in &self.fixed {
+            workload.set(name, value).map_err(|reason| format!("[load] {reason}"))?;
+        }
+        for (name, values) in &self.sweep {
+            if values.is_empty() {
+                return Err(format!("[sweep] {name}: at least one value is needed"));
+            }
+            for value in values {
+                workload.set(name, value).map_err(|reason| format!("[sweep] {reason}"))?;
+            }
+        }
+        known(
+            "swept variable as axis",
+            [&self.axis],
+            &self.sweep.keys().map(String::as_str).collect::<Vec<_>>(),
+        )?;
+        let points = self.sweep.values().map(Vec::len).product::<usize>().saturating_mul(self.servers.len());
+        if points > MOST_POINTS {
+            return Err(format!("[sweep]: {points} points are too many, {MOST_POINTS} at most"));
+        }
+        Ok(())
+    }
+
+    fn check_time(&self) -> std::result::Result<(), String> {
+        let Time { warmup_s, measured_s, rounds } = self.time;
+        let is_length = |seconds: f64| (0.0..=86_400.0).contains(&seconds);
+        if !is_length(warmup_s) || !is_length(measured_s) || measured_s < 0.1 {
+            return Err(
+                "[time]: measured_s is at least 0.1, and neither it nor warmup_s above a day".to_owned()
+            );
+        }
+        if !(1..=1000).contains(&rounds) {
+            return Err("[time]: rounds is a number from 1 to 1000".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl File {
+    fn into_definition(self, text: &str, quick: bool) -> Definition {
+        let variables = |table: BTreeMap<String, Value>| -> BTreeMap<String, Variable> {
+            table.into_iter().map(|(name, value)| (name, value.into())).collect()
+        };
+        let lists = |table: BTreeMap<String, Vec<Value>>| -> BTreeMap<String, Vec<Variable>> {
+            table
+                .into_iter()
+                .map(|(name, values)| (name, values.into_iter().map(Variable::from).collect()))
+                .collect()
+        };
+        let mut definition = Definition {
+            text: text.to_owned(),
+            name: self.name,
+            title: self.title,
+            source: self.source,
+            axis: self.axis,
+            axis_is_logarithmic: self.axis_is_logarithmic,
+            quantities: self.quantities,
+            servers: self.servers,
+            fixed: variables(self.load),
+            sweep: lists(self.sweep),
+            time: self.time,
+            own_servers: self.own_servers,
+            published: self.published.into_iter().map(PublishedSeries::from).collect(),
+        };
+        if quick {
+            definition.servers = self.quick.servers.unwrap_or(definition.servers);
+            definition.fixed.extend(variables(self.quick.load));
+            definition.sweep.extend(lists(self.quick.sweep));
+            definition.time = self.quick.time.unwrap_or(definition.time);
+        }
+        definition
+    }
+}
+
+impl From<Published> for PublishedSeries {
+    fn from(written: Published) -> Self {
+        let values = written.values.into_iter().filter_map(|value| {
+            let mut parts = value.into_iter().map(Variable::from);
+            let at = parts.next()?;
+            let Variable::Number(low) = parts.next()? else { return None };
+            let high = match parts.next() {
+                Some(Variable::Number(high)) => high,
+                _ => low,
+            };
+            Some(PublishedValue { at, low, high })
+        });
+        Self {
+            name: written.name,
+            source: written.source,
+            quantity: written.quantity,
+            values: values.collect(),
+        }
+    }
+}
+
+/// A name becomes part of a folder's.
+fn is_file_name(name: &str) -> std::result::Result<(), String> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(fits) {
+        return Err(format!("name: \"{name}\" is to be made of letters, digits, - and _"));
+    }
+    Ok(())
+}
+
+fn known<'a>(
+    what: &str,
+    names: impl IntoIterator<Item = &'a String>,
+    allowed: &[&str],
+) -> std::result::Result<(), String> {
+    for name in names {
+        if !allowed.contains(&name.as_str()) {
+            let hint =
+                nearest(name, allowed.iter().copied()).map(|near| format!("; did you mean \"{near}\"?"));
+            return Err(format!(
+                "unknown {what} \"{name}\"{} (there are: {})",
+                hint.unwrap_or_default(),
+                allowed.join(", ")
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// `FILE:LINE:COLUMN: what is wrong`, with the nearest key where one is unknown.
+fn fault(file: &str, text: &str, error: &toml::de::Error) -> Error {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|character| *character != '\n').count() + 1;
+    // serde writes: unknown field `conections`, expected one of `connections`, `files`
+    let message = error.message();
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let near = match quoted.split_first() {
+        Some((unknown, allowed)) if message.starts_with("unknown field") => {
+            nearest(unknown, allowed.iter().copied())
+        }
+        _ => None,
+    };
+    let hint = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
+    Error::Definition(format!("{file}:{line}:{column}: {}{hint}", message.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = r#"
+name = "small"
+title = "Small files"
+axis = "connections"
+quantities = ["server_s_per_gb"]
+servers = ["linerate user", "mine"]
+
+[load]
+file_bytes = 1000
+close = true
+
+[sweep]
+connections = [1, 2]
+tls = ["1.2", "1.3"]
+
+[time]
+warmup_s = 0.5
+measured_s = 2
+rounds = 3
+
+[quick]
+sweep.connections = [1]
+load.file_bytes = 500
+time = { warmup_s = 0, measured_s = 0.5, rounds = 2 }
+
+[[server]]
+name = "mine"
+command = ["serve-it", "{port}"]
+
+[[published]]
+name = "They"
+source = "Their paper, figure 1"
+quantity = "application_gbit_s"
+values = [[10, 3.5], ["disk", 6, 12]]
+"#;
+
+    fn parse(text: &str) -> std::result::Result<Definition, String> {
+        Definition::parse("small.toml", text, false).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_file_says_everything() {
+        let small = parse(SMALL).unwrap();
+        assert_eq!(small.fixed["close"], Variable::Word("true".to_owned()));
+        assert_eq!(small.sweep["connections"], [Variable::Number(1.0), Variable::Number(2.0)]);
+        assert_eq!(small.time, Time { warmup_s: 0.5, measured_s: 2.0, rounds: 3 });
+        assert_eq!(small.own_servers[0].command, ["serve-it", "{port}"]);
+        let values = &small.published[0].values;
+        assert_eq!((values[0].low, values[0].high), (3.5, 3.5));
+        assert_eq!((&values[1].at, values[1].high), (&Variable::Word("disk".to_owned()), 12.0));
+    }
+
+    #[test]
+    fn quick_replaces_only_what_it_names() {
+        let quick = Definition::parse("small.toml", SMALL, true).unwrap();
+        assert_eq!(quick.sweep["connections"], [Variable::Number(1.0)]);
+        assert_eq!(quick.sweep["tls"].len(), 2);
+        assert_eq!(quick.fixed["file_bytes"], Variable::Number(500.0));
+        assert_eq!(quick.time.rounds, 2);
+        assert_eq!(quick.text, SMALL);
+    }
+
+    #[test]
+    fn an_unknown_key_has_its_place_and_the_nearest() {
+        let error = parse(&SMALL.replace("measured_s = 2", "mesured_s = 2")).unwrap_err();
+        assert!(error.starts_with("small.toml:18:1: unknown field `mesured_s`"), "{error}");
+        assert!(error.ends_with("did you mean \"measured_s\"?"), "{error}");
+        let error = parse(&SMALL.replace("file_bytes = 1000", "file_byte = 1000")).unwrap_err();
+        assert_eq!(error, "small.toml: [load] unknown variable \"file_byte\"; did you mean \"file_bytes\"?");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for (old, new, wanted) in [
+            ("\"linerate user\"", "\"linerate usr\"", "did you mean \"linerate user\"?"),
+            ("axis = \"connections\"", "axis = \"files\"", "unknown swept variable as axis \"files\""),
+            ("[\"server_s_per_gb\"]", "[\"server_s_per_tb\"]", "did you mean \"server_s_per_gb\"?"),
+            ("name = \"small\"", "name = \"../small\"", "letters, digits, - and _"),
+            ("rounds = 3", "rounds = 0", "rounds is a number from 1 to 1000"),
+            ("connections = [1, 2]", "connections = []", "at least one value is needed"),
+            ("command = [\"serve-it\", \"{port}\"]", "", "either `like` or `command` is needed"),
+            ("\"mine\"]", "\"mine\", \"mine\"]", "named twice"),
+            ("name = \"mine\"", "name = \"nginx tls\"", "is not a name of its own"),
+        ] {
+            let error = parse(&SMALL.replacen(old, new, 1)).unwrap_err();
+            assert!(error.contains(wanted), "{new}: {error}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Measuring an experiment: from what was asked for to a folder with its result.
+//!
+//! What may go wrong on the way costs at most the round in which it does: a result is written after every slice, a round
+//! that fails is marked as failed, and what was broken off can be gone on with ([`resume`]).
+
+mod limits;
+mod pool;
+mod prepare;
+mod session;
+mod slice;
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use linerate_config::CpuList;
+
+use crate::definition::{Definition, catalogue};
+use crate::error::Result;
+use crate::result::ExperimentRun;
+use crate::store;
+use session::Session;
+
+/// How an experiment is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `linerate` itself, which serves and loads.
+    pub program: PathBuf,
+    /// The whole command line, for the result.
+    pub command: Vec<String>,
+    /// As the experiments' files say for quick runs.
+    pub quick: bool,
+    /// The folder of the result; one named after the time and the experiment where there is none.
+    pub output: Option<PathBuf>,
+    /// Where files and configurations are kept; the user's cache folder where there is none.
+    pub cache: Option<PathBuf>,
+    /// Of the experiment's servers, only these; all of them where there is none.
+    pub servers: Vec<String>,
+    /// Rounds, instead of the experiment's.
+    pub rounds: Option<u32>,
+    /// The servers' cores.
+    pub server_cpus: Option<CpuList>,
+    /// The load client's cores.
+    pub client_cpus: Option<CpuList>,
+    /// Where servers listen.
+    pub address: IpAddr,
+    /// The network interface that the load goes through, for its counters; found by the address where there is none.
+    pub interface: Option<String>,
+    /// The machines that the load comes from; this one where there is none.
+    pub clients: Vec<String>,
+    /// `linerate` on those machines.
+    pub client_program: String,
+    /// ssh, with its options.
+    pub ssh: Vec<String>,
+}
+
+/// A run that is over, or was broken off.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// What was measured.
+    pub run: ExperimentRun,
+}
+
+/// Runs an experiment, a built-in one or a file.
+///
+/// # Errors
+/// What keeps it from measuring anything; or where the result could not be written, and where it is instead.
+pub fn run(asked: &str, options: &Options, interrupted: &AtomicBool) -> Result<Finished> {
+    let mut definition = catalogue::find(asked, options.quick)?;
+    prepare::adjust(&mut definition, options)?;
+    Session::begin(definition, options, interrupted)?.measure()
+}
+
+/// Goes on with the run in `folder`. Of `options` only what concerns programs and folders counts; everything else is as
+/// it was.
+///
+/// # Errors
+/// As [`run`]; also where the servers are not the ones that the run began with.
+pub fn resume(folder: &Path, options: &Options, interrupted: &AtomicBool) -> Result<Finished> {
+    let earlier = store::load(folder)?;
+    let options = prepare::as_before(options, folder, &earlier)?;
+    let mut definition = Definition::parse(&earlier.name, &earlier.definition, earlier.quick)?;
+    prepare::adjust(&mut definition, &options)?;
+    Session::resume(definition, earlier, &options, interrupted)?.measure()
+}

@@ -1,0 +1,197 @@
+//! One slice: one server under one load, and what it cost.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use linerate_load::report::LoadReport;
+
+use super::pool::{NoServer, Pool, Wish};
+use crate::accounting::{Costs, Meter};
+use crate::client::child::{self, Beside, LoadFailure};
+use crate::client::{Aim, Order};
+use crate::result::{Measurement, Reading, Round};
+use crate::servers::process::{Broken, RunningServer};
+
+/// What a load may take beyond its time, in seconds: opening connections, and ending.
+const GRACE_S: f64 = 60.0;
+
+/// The same for each connection.
+const CONNECTION_GRACE_S: f64 = 0.005;
+
+/// With fewer connections what each adds to memory is lost among other things.
+const FEWEST_CONNECTIONS: u32 = 100;
+
+/// How long is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) warmup_s: f64,
+    pub(super) measured_s: f64,
+}
+
+/// What a slice has come to.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) round: Round,
+    /// How the load was called.
+    pub(super) client_command: Vec<String>,
+}
+
+/// Measures one slice; `None` where we were told to stop.
+pub(super) fn measure(
+    pool: &mut Pool,
+    wish: Wish<'_>,
+    span: Span,
+    interface: Option<&str>,
+) -> Option<Outcome> {
+    let failed = |broken: Broken, client_command: Vec<String>| {
+        let round = Round::Failed { reason: broken.reason, log: broken.log };
+        Some(Outcome { round, client_command })
+    };
+    let mut server = match pool.take(wish) {
+        Ok(server) => server,
+        Err(NoServer::Interrupted) => return None,
+        Err(NoServer::Broken(broken)) => return failed(broken, Vec::new()),
+    };
+    let ca = pool.ca(wish);
+    let aim = Aim::Measure { warmup_s: span.warmup_s, measured_s: span.measured_s };
+    let order = Order { workload: wish.workload, address: server.address, ca: ca.as_deref(), aim };
+    let commands = wish.clients.commands(&order);
+    let client_command = commands.first().map(|command| command.words.clone()).unwrap_or_default();
+    let resident_before = wish.workload.is_fresh().then(|| resident_bytes(&server)).flatten();
+    let mut meter = CostMeter::new(server.pid(), interface);
+    let seconds =
+        span.warmup_s + span.measured_s + GRACE_S + f64::from(wish.workload.connections) * CONNECTION_GRACE_S;
+    let limit = Duration::from_secs_f64(seconds);
+    let beside = Beside { server: &mut server, interrupted: wish.interrupted, limit };
+    let found = match child::run(&commands, wish.clients.cores(), beside, &mut meter) {
+        Ok(reports) => meter.measurement(reports),
+        Err(LoadFailure::Interrupted) => return None,
+        Err(LoadFailure::Failed(reason)) => Err(reason),
+    };
+    match found {
+        Ok(mut measurement) => {
+            measurement.server_bytes_per_connection =
+                bytes_per_connection(resident_before, &measurement, wish.workload.connections);
+            pool.put_back(wish, server);
+            Some(Outcome { round: Round::Measured(Box::new(measurement)), client_command })
+        }
+        // The server may be what is wrong: the next round gets a new one.
+        Err(reason) => failed(server.broken(reason), client_command),
+    }
+}
+
+/// Why a load's reports are no measurement, if they are none.
+pub(super) fn complaint(reports: &[LoadReport]) -> Option<String> {
+    let sum = |count: fn(&LoadReport) -> u64| reports.iter().map(count).sum::<u64>();
+    let errors = sum(|report| report.errors.values().sum());
+    let responses = sum(|report| report.totals.responses);
+    let kinds = || {
+        let kinds = reports.iter().flat_map(|report| &report.errors);
+        kinds.map(|(kind, count)| format!("{kind} ({count})")).collect::<Vec<_>>().join(", ")
+    };
+    if sum(|report| report.totals.body_bytes) == 0 {
+        let why = if errors == 0 { "and no error was seen".to_owned() } else { kinds() };
+        return Some(format!("nothing came: {why}"));
+    }
+    // A few in a hundred thousand are the weather; one in a hundred is another load than was asked for.
+    (errors * 100 > responses).then(|| format!("{errors} requests failed, {responses} did not: {}", kinds()))
+}
+
+/// What each connection added, where the server had none before and enough now.
+fn bytes_per_connection(before: Option<u64>, measurement: &Measurement, connections: u32) -> Reading<f64> {
+    let Some(before) = before else {
+        return Reading::NotAvailable("the server had served before: see fresh_server".to_owned());
+    };
+    if connections < FEWEST_CONNECTIONS {
+        return Reading::NotAvailable(format!("{connections} connections are too few to tell"));
+    }
+    match &measurement.server_resident_bytes {
+        Reading::Value(after) => Reading::Value((*after as f64 - before as f64) / f64::from(connections)),
+        Reading::NotAvailable(reason) => Reading::NotAvailable(reason.clone()),
+    }
+}
+
+/// The memory of a server that has just been started.
+fn resident_bytes(server: &RunningServer) -> Option<u64> {
+    let costs = Meter::begin(&[server.pid()], &[], None).ok()?.end().ok()?;
+    costs.server_resident_bytes.value().copied()
+}
+
+/// Reads costs at the moments that the load clients name.
+struct CostMeter {
+    server_pid: u32,
+    interface: Option<String>,
+    running: Option<Meter>,
+    found: Option<Result<Costs, String>>,
+}
+
+impl CostMeter {
+    fn new(server_pid: u32, interface: Option<&str>) -> Self {
+        Self { server_pid, interface: interface.map(str::to_owned), running: None, found: None }
+    }
+
+    fn measurement(self, reports: Vec<LoadReport>) -> Result<Measurement, String> {
+        if let Some(reason) = complaint(&reports) {
+            return Err(reason);
+        }
+        let costs = self.found.ok_or("the load client did not say when it measured")??;
+        Ok(costs.measurement(reports))
+    }
+}
+
+impl child::Meter for CostMeter {
+    fn begin(&mut self, client_pids: &[u32]) {
+        match Meter::begin(&[self.server_pid], client_pids, self.interface.as_deref()) {
+            Ok(meter) => self.running = Some(meter),
+            Err(error) => self.found = Some(Err(error.to_string())),
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(meter) = self.running.take() {
+            self.found = Some(meter.end().map_err(|error| error.to_string()));
+        }
+    }
+}
+
+/// Whether we were told to stop.
+pub(super) fn is_interrupted(interrupted: &AtomicBool) -> bool {
+    interrupted.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{load_report, measurement};
+
+    fn report(responses: u64, body_bytes: u64, errors: &[(&str, u64)]) -> LoadReport {
+        let mut report = load_report();
+        report.totals.responses = responses;
+        report.totals.body_bytes = body_bytes;
+        report.errors = errors.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
+        report
+    }
+
+    #[test]
+    fn a_load_that_failed_is_no_measurement() {
+        assert_eq!(complaint(&[report(10, 1000, &[])]), None);
+        assert_eq!(complaint(&[report(0, 1000, &[])]), None, "a long transfer need not be over");
+        assert_eq!(complaint(&[report(1000, 1000, &[("reset", 9)])]), None);
+        let complaint_of = |reports: &[LoadReport]| complaint(reports).unwrap();
+        assert_eq!(complaint_of(&[report(0, 0, &[])]), "nothing came: and no error was seen");
+        assert_eq!(
+            complaint_of(&[report(0, 0, &[("certificate not trusted", 3)])]),
+            "nothing came: certificate not trusted (3)"
+        );
+        let both = [report(100, 1000, &[("reset", 1)]), report(100, 1000, &[("timeout", 2)])];
+        assert_eq!(complaint_of(&both), "3 requests failed, 200 did not: reset (1), timeout (2)");
+    }
+
+    #[test]
+    fn memory_is_told_only_of_fresh_servers_with_many_connections() {
+        let measured = measurement(0.2);
+        assert_eq!(bytes_per_connection(Some(24_576), &measured, 1000), Reading::Value(1024.0));
+        assert!(bytes_per_connection(None, &measured, 1000).value().is_none());
+        assert!(bytes_per_connection(Some(0), &measured, 99).value().is_none());
+    }
+}

@@ -1,0 +1,105 @@
+//! linerate as it is started under test.
+
+use std::path::Path;
+
+use linerate_config::EngineChoice;
+
+use super::{Launch, Mode, Place, system};
+use crate::cores::list_text;
+use crate::definition::Workload;
+
+/// Its records are always this large where there is enough to send.
+const RECORD_BYTES: u32 = 1 << 14;
+
+pub(super) fn probe(program: &[String], mode: Mode) -> Result<String, String> {
+    if mode == Mode::Kernel {
+        if !EngineChoice::NAMES.contains(&"kernel") {
+            return Err("this linerate has no kernel engine".to_owned());
+        }
+        if let Some(reason) = system::no_kernel_tls() {
+            return Err(reason);
+        }
+    }
+    system::output_of(program, &["--version"]).map(|said| said.lines().next().unwrap_or_default().to_owned())
+}
+
+pub(super) fn refusal(workload: &Workload) -> Option<String> {
+    let record_bytes = workload.record_bytes?;
+    (record_bytes != RECORD_BYTES).then(|| format!("linerate always fills records of {RECORD_BYTES} bytes"))
+}
+
+pub(super) fn launch(program: Vec<String>, mode: Mode, place: &Place<'_>, added: &str) -> Launch {
+    let path = place.folder.join("linerate.toml");
+    let mut command = program;
+    command.extend(["serve", "--config"].map(str::to_owned));
+    command.push(path.to_string_lossy().into_owned());
+    Launch { command, configuration: Some((path, configuration(mode, place, added))) }
+}
+
+fn configuration(mode: Mode, place: &Place<'_>, added: &str) -> String {
+    let scheme = if mode == Mode::Plaintext { "http" } else { "https" };
+    let engine = match mode {
+        Mode::Plaintext => "",
+        Mode::User => "engine = \"user\"\n",
+        Mode::Kernel => "engine = \"kernel\"\n",
+    };
+    let certificates = if mode == Mode::Plaintext {
+        String::new()
+    } else {
+        let [certificate, key] = [&place.certificate.chain, &place.certificate.key].map(|path| quoted(path));
+        format!("certificates = [{{ certificate = {certificate}, key = {key} }}]\n")
+    };
+    format!(
+        "listen = [\"{scheme}://{address}\"]
+workers = {workers}
+cpus = \"{cpus}\"
+{engine}
+[limits]
+connections = 1000000
+
+[timeouts]
+idle = \"600s\"
+
+[[site]]
+root = {root}
+{certificates}{added}",
+        address = place.address,
+        workers = place.cores.len(),
+        cpus = list_text(place.cores),
+        root = quoted(place.root),
+    )
+}
+
+/// A path as a TOML string.
+fn quoted(path: &Path) -> String {
+    toml::Value::String(path.to_string_lossy().into_owned()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::with_place;
+    use super::*;
+
+    #[test]
+    fn the_configuration_is_one_that_linerate_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        for mode in [Mode::Plaintext, Mode::User] {
+            let text = with_place(&Workload::default(), |place| {
+                configuration(mode, place, "[user_engine]\nbatch = \"64KiB\"\n")
+            });
+            let path = folder.path().join("linerate.toml");
+            std::fs::write(&path, &text).unwrap();
+            let source = linerate_config::Source { file: Some(path), ..Default::default() };
+            let settings = source.load().unwrap_or_else(|error| panic!("{error}\n{text}"));
+            assert_eq!(settings.workers.map(std::num::NonZeroUsize::get), Some(2), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_full_records_are_on_offer() {
+        let with = |record_bytes| Workload { record_bytes, ..Workload::default() };
+        assert_eq!(refusal(&with(None)), None);
+        assert_eq!(refusal(&with(Some(16_384))), None);
+        assert!(refusal(&with(Some(4096))).is_some());
+    }
+}

@@ -1,0 +1,233 @@
+//! A server that runs: started on its cores, watched, stopped when dropped, its log at hand.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use super::{Candidate, Launch};
+use crate::cores::spawn_on;
+
+const START_LIMIT: Duration = Duration::from_secs(20);
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+const CONNECT_LIMIT: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How much of a log's end is kept.
+const LOG_LINES: usize = 12;
+const LOG_BYTES: u64 = 16 << 10;
+
+/// A server that listens.
+#[derive(Debug)]
+pub(crate) struct RunningServer {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    log: PathBuf,
+    child: Child,
+}
+
+/// Why a server is not running, and what it last wrote.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    /// What happened.
+    pub(crate) reason: String,
+    /// The end of its log.
+    pub(crate) log: Vec<String>,
+}
+
+impl RunningServer {
+    /// Starts what `launch` says on `cores`, and waits until `address` accepts connections. Its output goes to a file in
+    /// `folder`.
+    pub(crate) fn start(
+        launch: &Launch,
+        address: SocketAddr,
+        cores: &[usize],
+        folder: &Path,
+    ) -> Result<Self, Broken> {
+        let unlogged = |reason: String| Broken { reason, log: Vec::new() };
+        let log = folder.join("log");
+        let output = File::create(&log)
+            .map_err(|error| unlogged(format!("cannot write {}: {error}", log.display())))?;
+        if let Some((path, text)) = &launch.configuration {
+            fs::write(path, text)
+                .map_err(|error| unlogged(format!("cannot write {}: {error}", path.display())))?;
+        }
+        let (program, arguments) =
+            launch.command.split_first().ok_or_else(|| unlogged("no command".to_owned()))?;
+        let errors = output.try_clone().map_err(|error| unlogged(error.to_string()))?;
+        let mut command = Command::new(program);
+        // A process group of its own: an interrupt typed at the terminal is for us, and stopping it stops all it started.
+        command.args(arguments).stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
+        let child = spawn_on(cores, &mut command)
+            .map_err(|error| unlogged(format!("cannot run {program}: {error}")))?;
+        let mut server = Self { address, log, child };
+        server.wait_until_listening()?;
+        Ok(server)
+    }
+
+    fn wait_until_listening(&mut self) -> Result<(), Broken> {
+        let started = Instant::now();
+        loop {
+            if let Some(reason) = self.death() {
+                return Err(self.broken(format!("it did not start: {reason}")));
+            }
+            if TcpStream::connect_timeout(&self.reachable(), CONNECT_LIMIT).is_ok() {
+                // Some servers listen before the processes are there that will serve.
+                std::thread::sleep(Duration::from_millis(150));
+                return Ok(());
+            }
+            if started.elapsed() > START_LIMIT {
+                let limit_s = START_LIMIT.as_secs();
+                return Err(self.broken(format!("it does not listen on {} after {limit_s} s", self.address)));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Every address is reached by the loopback's.
+    fn reachable(&self) -> SocketAddr {
+        let ip = match self.address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::from([127, 0, 0, 1]),
+            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
+            ip => ip,
+        };
+        SocketAddr::new(ip, self.address.port())
+    }
+
+    /// Its first process; the others are below it.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn death(&mut self) -> Option<String> {
+        match self.child.try_wait() {
+            Ok(None) => None,
+            Ok(Some(status)) => Some(format!("the server ended with {status}")),
+            Err(error) => Some(format!("the server cannot be watched: {error}")),
+        }
+    }
+
+    /// A reason, with the end of the log.
+    pub(crate) fn broken(&self, reason: String) -> Broken {
+        Broken { reason, log: self.log_end() }
+    }
+
+    /// The last lines that it wrote.
+    pub(crate) fn log_end(&self) -> Vec<String> {
+        last_lines(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for RunningServer {
+    fn drop(&mut self) {
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let signal = |signal| {
+            if let Some(group) = group {
+                // Fails where all of it has ended, which is what is wanted.
+                let _ = rustix::process::kill_process_group(group, signal);
+            }
+        };
+        signal(Signal::TERM);
+        let asked = Instant::now();
+        while asked.elapsed() < STOP_LIMIT && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(PAUSE);
+        }
+        // What is left of the group, whether its first process has ended or not.
+        signal(Signal::KILL);
+        let _ = self.child.wait();
+    }
+}
+
+/// A free port on `ip`, or the one that the server insists on.
+///
+/// # Errors
+/// Where that port is taken.
+pub(crate) fn pick_address(candidate: &Candidate, ip: IpAddr) -> Result<SocketAddr, String> {
+    let port = candidate.fixed_port().unwrap_or(0);
+    let listener = TcpListener::bind((ip, port)).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            format!("port {port} of {ip} is taken; end what listens there (`ss -ltnp`), or give the server another port")
+        }
+        _ => format!("cannot listen on {ip}:{port}: {error}"),
+    })?;
+    listener.local_addr().map_err(|error| error.to_string())
+}
+
+fn last_lines(path: &Path) -> std::io::Result<Vec<String>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LOG_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(LOG_BYTES).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let first = lines.len().saturating_sub(LOG_LINES);
+    Ok(lines[first..].iter().map(ToString::to_string).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(script: &str) -> Launch {
+        Launch { command: ["sh", "-c", script].map(str::to_owned).to_vec(), configuration: None }
+    }
+
+    #[test]
+    fn a_server_that_does_not_start_leaves_its_last_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "for i in $(seq 20); do echo line $i; done; echo no such port >&2; exit 3";
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let broken = RunningServer::start(&launch(script), address, &[], folder.path()).unwrap_err();
+        assert_eq!(broken.reason, "it did not start: the server ended with exit status: 3");
+        assert_eq!(broken.log.len(), LOG_LINES);
+        assert_eq!(broken.log.last().unwrap(), "no such port");
+    }
+
+    #[test]
+    fn dropping_it_ends_everything_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let script = "trap '' TERM; sleep 600 & echo $! > child; wait";
+        let script = format!("cd {} && {script}", folder.path().display());
+        let server =
+            RunningServer::start(&launch(&script), listener.local_addr().unwrap(), &[], folder.path())
+                .unwrap();
+        let child = fs::read_to_string(folder.path().join("child")).unwrap();
+        drop(server);
+        // Dying takes the kernel a moment, and so does whoever adopts it.
+        let has_ended = || {
+            let state = fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
+            state.is_empty() || state.contains(") Z ")
+        };
+        let give_up = Instant::now() + Duration::from_secs(10);
+        while !has_ended() {
+            assert!(Instant::now() < give_up, "{child} still runs");
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    #[test]
+    fn a_taken_port_is_named() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let own = crate::definition::OwnServer {
+            name: "mine".to_owned(),
+            command: vec!["sh".to_owned()],
+            port: Some(port),
+            ..Default::default()
+        };
+        let candidate = Candidate::new("mine", &[own], Path::new("linerate")).unwrap();
+        let error = pick_address(&candidate, [127, 0, 0, 1].into()).unwrap_err();
+        assert!(
+            error.starts_with(&format!("port {port} of 127.0.0.1 is taken; end what listens there")),
+            "{error}"
+        );
+    }
+}

@@ -96,6 +96,8 @@ pub(crate) fn load_report() -> LoadReport {
     LoadReport {
         schema: linerate_load::report::SCHEMA.to_owned(),
         command: Vec::new(),
+        started_unix_s: 0,
+        environment: BTreeMap::new(),
         measured_s: 1.0,
         totals: Default::default(),
         latency: Default::default(),
@@ -104,6 +106,9 @@ pub(crate) fn load_report() -> LoadReport {
         connect: Default::default(),
         handshake: Default::default(),
         errors: BTreeMap::new(),
+        statuses: BTreeMap::new(),
+        mismatches: Vec::new(),
+        rate_per_s: None,
         client: Default::default(),
         negotiated: BTreeMap::new(),
         discarded: false,

@@ -9,6 +9,7 @@ use super::pool::{NoServer, Pool, Wish};
 use crate::accounting::{Costs, Meter};
 use crate::client::child::{self, Beside, LoadFailure};
 use crate::client::{Aim, Order};
+use crate::plan::CONNECTION_S;
 use crate::result::{Measurement, Reading, Round};
 use crate::servers::process::{Broken, RunningServer};
 
@@ -53,14 +54,16 @@ pub(super) fn measure(
         Err(NoServer::Broken(broken)) => return failed(broken, Vec::new()),
     };
     let ca = pool.ca(wish);
-    let aim = Aim::Measure { warmup_s: span.warmup_s, measured_s: span.measured_s };
+    // The client opens its connections while it warms up: they are to be there when it measures.
+    let warmup_s = span.warmup_s + f64::from(wish.workload.connections) * CONNECTION_S;
+    let aim = Aim::Measure { warmup_s, measured_s: span.measured_s };
     let order = Order { workload: wish.workload, address: server.address, ca: ca.as_deref(), aim };
     let commands = wish.clients.commands(&order);
     let client_command = commands.first().map(|command| command.words.clone()).unwrap_or_default();
     let resident_before = wish.workload.is_fresh().then(|| resident_bytes(&server)).flatten();
     let mut meter = CostMeter::new(server.pid(), interface);
     let seconds =
-        span.warmup_s + span.measured_s + GRACE_S + f64::from(wish.workload.connections) * CONNECTION_GRACE_S;
+        warmup_s + span.measured_s + GRACE_S + f64::from(wish.workload.connections) * CONNECTION_GRACE_S;
     let limit = Duration::from_secs_f64(seconds);
     let beside = Beside { server: &mut server, interrupted: wish.interrupted, limit };
     let found = match child::run(&commands, wish.clients.cores(), beside, &mut meter) {

@@ -141,6 +141,11 @@ impl Group {
         ("secp384r1", Group::Secp384r1),
     ];
 
+    /// Every group.
+    pub fn all() -> impl Iterator<Item = Group> {
+        [Group::X25519MlKem768, Group::X25519, Group::Secp256r1, Group::Secp384r1].into_iter()
+    }
+
     /// The name it is displayed by.
     #[must_use]
     pub fn name(self) -> &'static str {

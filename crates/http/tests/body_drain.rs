@@ -1,9 +1,7 @@
 //! Bodies are skipped exactly, however they arrive.
 
-mod seeded;
-
+use fastrand::Rng;
 use linerate_http::*;
-use seeded::Seeded;
 
 const LIMIT_BYTES: u64 = 1 << 20;
 const NEXT_REQUEST: &[u8] = b"GET /next HTTP/1.1\r\n";
@@ -131,34 +129,34 @@ fn what_is_skipped_is_bounded() {
 #[test]
 fn random_bodies_end_where_they_end_in_random_pieces() {
     for seed in 0..500 {
-        let mut seeded = Seeded(seed);
+        let mut seeded = Rng::with_seed(seed);
         let mut body = Vec::new();
-        for _ in 0..seeded.below(8) {
-            let size = 1 + seeded.below(300);
-            let line = match seeded.below(4) {
+        for _ in 0..seeded.usize(..8) {
+            let size = 1 + seeded.usize(..300);
+            let line = match seeded.usize(..4) {
                 0 => format!("{size:x}\r\n"),
                 1 => format!("{size:X};a=b\r\n"),
                 2 => format!("{size:08x} ;a\r\n"),
                 _ => format!("{size:x};\r\n"),
             };
             body.extend_from_slice(line.as_bytes());
-            body.extend((0..size).map(|_| b"\r\n0;GET"[seeded.below(7)]));
+            body.extend((0..size).map(|_| b"\r\n0;GET"[seeded.usize(..7)]));
             body.extend_from_slice(b"\r\n");
         }
         body.extend_from_slice(b"0\r\n");
-        for _ in 0..seeded.below(3) {
+        for _ in 0..seeded.usize(..3) {
             body.extend_from_slice(b"X-Trailer: 0\r\n");
         }
         body.extend_from_slice(b"\r\n");
         let stream = [&body[..], NEXT_REQUEST].concat();
-        let mut cuts: Vec<usize> = (0..seeded.below(20)).map(|_| seeded.below(stream.len())).collect();
+        let mut cuts: Vec<usize> = (0..seeded.usize(..20)).map(|_| seeded.usize(..stream.len())).collect();
         cuts.sort_unstable();
         assert_eq!(drain(BodyFraming::Chunked, &stream, &cuts), Ok(body.len()), "seed {seed}");
 
         // Damaged in one place: however it is split, the outcome is the same.
         let mut damaged = stream.clone();
-        let place = seeded.below(body.len());
-        damaged[place] = seeded.next() as u8;
+        let place = seeded.usize(..body.len());
+        damaged[place] = seeded.u8(..);
         let whole = drain(BodyFraming::Chunked, &damaged, &[]);
         assert_eq!(drain(BodyFraming::Chunked, &damaged, &cuts), whole, "seed {seed}");
     }

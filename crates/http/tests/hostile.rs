@@ -1,9 +1,7 @@
 //! Seeded damage to everything that the network can reach: no panic, and promises kept whatever comes.
 
-mod seeded;
-
+use fastrand::Rng;
 use linerate_http::*;
-use seeded::Seeded;
 
 const LIMITS: RequestLimits = RequestLimits { head_bytes: 512, header_count: 8, request_line_bytes: 128 };
 
@@ -46,30 +44,30 @@ const FRAGMENTS: [&str; 36] = [
     "Accept-Encoding: br;q=0.5",
 ];
 
-fn sentence(seeded: &mut Seeded) -> Vec<u8> {
+fn sentence(seeded: &mut Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for _ in 0..seeded.below(24) {
-        bytes.extend_from_slice(FRAGMENTS[seeded.below(FRAGMENTS.len())].as_bytes());
+    for _ in 0..seeded.usize(..24) {
+        bytes.extend_from_slice(FRAGMENTS[seeded.usize(..FRAGMENTS.len())].as_bytes());
     }
     damage(seeded, &mut bytes);
     bytes
 }
 
-fn damage(seeded: &mut Seeded, bytes: &mut [u8]) {
-    for _ in 0..seeded.below(3) {
+fn damage(seeded: &mut Rng, bytes: &mut [u8]) {
+    for _ in 0..seeded.usize(..3) {
         if !bytes.is_empty() {
-            let place = seeded.below(bytes.len());
-            bytes[place] = seeded.next() as u8;
+            let place = seeded.usize(..bytes.len());
+            bytes[place] = seeded.u8(..);
         }
     }
 }
 
 /// A request that is mostly sound, so that the damage reaches beyond the request line.
-fn damaged_request(seeded: &mut Seeded) -> Vec<u8> {
+fn damaged_request(seeded: &mut Rng) -> Vec<u8> {
     let mut request = b"GET /a/b?c HTTP/1.1\r\nHost: a\r\n".to_vec();
-    for _ in 0..seeded.below(6) {
+    for _ in 0..seeded.usize(..6) {
         let header = &FRAGMENTS[15..26];
-        request.extend_from_slice(header[seeded.below(header.len())].as_bytes());
+        request.extend_from_slice(header[seeded.usize(..header.len())].as_bytes());
         request.extend_from_slice(b"\r\n");
     }
     request.extend_from_slice(b"\r\n");
@@ -81,7 +79,7 @@ fn damaged_request(seeded: &mut Seeded) -> Vec<u8> {
 fn requests_never_panic_and_never_depend_on_how_they_arrive() {
     let (mut taken, mut refused) = (0, 0);
     for seed in 0..20_000 {
-        let mut seeded = Seeded(seed);
+        let mut seeded = Rng::with_seed(seed);
         let bytes = if seed % 2 == 0 { sentence(&mut seeded) } else { damaged_request(&mut seeded) };
         let whole = parse_request(&bytes, &LIMITS);
         let in_pieces = (0..=bytes.len())
@@ -109,10 +107,10 @@ fn decoded_paths_stay_beneath_the_root() {
     ];
     let mut taken = 0;
     for seed in 0..50_000 {
-        let mut seeded = Seeded(seed);
+        let mut seeded = Rng::with_seed(seed);
         let mut path = String::from("/");
-        for _ in 0..seeded.below(10) {
-            path.push_str(pieces[seeded.below(pieces.len())]);
+        for _ in 0..seeded.usize(..10) {
+            path.push_str(pieces[seeded.usize(..pieces.len())]);
         }
         let Ok(decoded) = decode_path(&path) else { continue };
         taken += 1;
@@ -146,15 +144,15 @@ fn selected_bytes(specs: &[(Option<u64>, Option<u64>)], length: u64) -> Vec<bool
 #[test]
 fn ranges_select_exactly_the_bytes_asked_for_and_each_once() {
     for seed in 0..20_000 {
-        let mut seeded = Seeded(seed);
-        let length = 1 + seeded.below(60) as u64;
-        let specs: Vec<(Option<u64>, Option<u64>)> = (0..1 + seeded.below(6))
+        let mut seeded = Rng::with_seed(seed);
+        let length = 1 + seeded.usize(..60) as u64;
+        let specs: Vec<(Option<u64>, Option<u64>)> = (0..1 + seeded.usize(..6))
             .map(|_| {
-                let first = seeded.below(70) as u64;
-                match seeded.below(4) {
+                let first = seeded.usize(..70) as u64;
+                match seeded.usize(..4) {
                     0 => (Some(first), None),
                     1 => (None, Some(first)),
-                    _ => (Some(first), Some(first + seeded.below(12) as u64)),
+                    _ => (Some(first), Some(first + seeded.usize(..12) as u64)),
                 }
             })
             .collect();
@@ -193,11 +191,11 @@ fn header_values_of_any_bytes_never_panic() {
     ];
     let types = MediaTypes::default();
     for seed in 0..20_000 {
-        let mut seeded = Seeded(seed);
-        let mut value = seeds[seeded.below(seeds.len())].as_bytes().to_vec();
+        let mut seeded = Rng::with_seed(seed);
+        let mut value = seeds[seeded.usize(..seeds.len())].as_bytes().to_vec();
         damage(&mut seeded, &mut value);
         damage(&mut seeded, &mut value);
-        let length = seeded.next() >> seeded.below(64);
+        let length = seeded.u64(..) >> seeded.usize(..64);
         if let Selection::Single(range) = select_ranges(&value, length, RANGES_CAP) {
             assert!(range.length > 0 && range.end() <= length);
         }

@@ -21,7 +21,7 @@ pub enum ResidentRead {
     Unsupported,
 }
 
-/// Reads from `offset` into `buffers` what the page cache holds (`preadv2` with `RWF_NOWAIT`, Linux 4.14).
+/// Reads from `offset` into `buffers` what the page cache holds (`preadv2` with `RWF_NOWAIT`, Linux 4.14; INV-COLD-1).
 ///
 /// # Errors
 /// The kernel's.

@@ -28,5 +28,6 @@ pub mod mapping;
 pub mod memory;
 pub mod perf;
 pub mod processor;
+mod residency;
 pub mod socket;
 pub mod usage;

@@ -5,9 +5,10 @@
 //! anything made from the bytes leaves the process (INV-FILE-2). A truncation inside a page raises no signal but
 //! shows zeros: that is why the engine also compares the file's length after reading.
 
+use crate::residency::Witness;
 use rustix::{
     io::Errno,
-    mm::{Advice, MapFlags, ProtFlags},
+    mm::{MapFlags, ProtFlags},
 };
 use std::{
     fs::File,
@@ -43,20 +44,23 @@ pub struct Mapping {
     start: usize,
     length_bytes: usize,
     slot: usize,
+    witness: Witness,
 }
 
 impl Mapping {
     /// Maps the first `length_bytes` of `file`. Touches no page.
     ///
     /// # Errors
-    /// The kernel's, [`io::ErrorKind::InvalidInput`] for no bytes at all, and [`io::ErrorKind::QuotaExceeded`] when
-    /// the process holds as many mappings as it may.
+    /// The kernel's, [`io::ErrorKind::InvalidInput`] for no bytes at all, [`io::ErrorKind::Unsupported`] where nobody
+    /// tells which pages are in memory, and [`io::ErrorKind::QuotaExceeded`] when the process holds as many mappings as
+    /// it may.
     pub fn new(file: &File, length_bytes: u64) -> io::Result<Self> {
         install_handler()?;
         let length_bytes = usize::try_from(length_bytes)
             .ok()
             .filter(|&length| length > 0 && length < usize::MAX / 2)
             .ok_or(io::ErrorKind::InvalidInput)?;
+        let witness = Witness::of(file).ok_or(io::ErrorKind::Unsupported)?;
         let slot = claim_slot().ok_or(io::ErrorKind::QuotaExceeded)?;
         // SAFETY: a null hint lets the kernel choose an address nobody uses; nothing existing is replaced.
         let mapped = unsafe {
@@ -72,7 +76,7 @@ impl Mapping {
         TABLE[slot].broken.store(false, Ordering::SeqCst);
         TABLE[slot].end.store(start + length_bytes, Ordering::SeqCst);
         TABLE[slot].start.store(start, Ordering::SeqCst);
-        Ok(Self { start, length_bytes, slot })
+        Ok(Self { start, length_bytes, slot, witness })
     }
 
     /// Length in bytes.
@@ -81,33 +85,15 @@ impl Mapping {
         self.length_bytes
     }
 
-    /// Reads the pages of `range` in and enters them into the page table: it may wait for the disk.
-    ///
-    /// # Errors
-    /// The kernel's: `EFAULT` where the file was truncated, `EINVAL` before Linux 5.14.
-    pub fn populate(&self, range: Range<usize>) -> io::Result<()> {
-        let (start, length) = self.pages(&range);
-        // SAFETY: the range lies in our own mapping (`pages` clamps it); populating changes no content.
-        Ok(unsafe { rustix::mm::madvise(start as *mut _, length, Advice::LinuxPopulateRead) }?)
-    }
-
-    /// Whether every page of `range` is in memory, so that reading it waits for no disk. `scratch` is reused memory.
-    ///
-    /// Linux tells the truth only to those who may write to the file or own it (`can_do_mincore` in mm/mincore.c) and
-    /// calls everything resident to others: see [`residency_is_visible`].
+    /// Whether every page of `range` is in memory, so that reading it waits for no disk. `file` is what was mapped;
+    /// `scratch` is reused memory.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn is_resident(&self, range: Range<usize>, scratch: &mut Vec<u8>) -> io::Result<bool> {
+    pub fn is_resident(&self, file: &File, range: Range<usize>, scratch: &mut Vec<u8>) -> io::Result<bool> {
         let (start, length) = self.pages(&range);
-        scratch.clear();
-        scratch.resize(length.div_ceil(rustix::param::page_size()), 0);
-        // SAFETY: the range lies in our own mapping, and `scratch` has a byte for each of its pages.
-        let result = unsafe { libc::mincore(start as *mut _, length, scratch.as_mut_ptr()) };
-        if result != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(scratch.iter().all(|page| page & 1 == 1))
+        let offset = (start - self.start) as u64;
+        self.witness.all_are_resident(file, start, length, offset, scratch)
     }
 
     /// The bytes of `range`, clamped to the mapping.
@@ -148,18 +134,6 @@ impl Drop for Mapping {
         debug_assert!(unmapped.is_ok());
         TABLE[self.slot].start.store(0, Ordering::SeqCst);
     }
-}
-
-/// Whether [`Mapping::is_resident`] may be believed for `file`: its owner, whoever may write to it, and root.
-#[must_use]
-pub fn residency_is_visible(file: &File) -> bool {
-    let Ok(status) = rustix::fs::fstat(file) else { return false };
-    let user = rustix::process::geteuid();
-    if user.is_root() || status.st_uid == user.as_raw() {
-        return true;
-    }
-    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
-    rustix::fs::access(path, rustix::fs::Access::WRITE_OK) == Ok(())
 }
 
 fn claim_slot() -> Option<usize> {
@@ -256,13 +230,12 @@ mod tests {
         let content: Vec<u8> = (0..100_003u32).map(|number| (number % 251) as u8).collect();
         let file = file_of(&content);
         let mapping = Mapping::new(&file, content.len() as u64).expect("mapped");
-        mapping.populate(0..content.len()).expect("populated");
         for (start, end) in [(0, 1), (4095, 4097), (65_535, 100_003), (100_002, 100_003), (100_003, 100_003)]
         {
             assert_eq!(mapping.bytes(start..end), &content[start..end]);
         }
         assert_eq!(mapping.bytes(100_000..200_000), &content[100_000..], "clamped");
-        assert!(mapping.is_resident(1..99_999, &mut Vec::new()).expect("mincore"));
+        assert!(mapping.is_resident(&file, 1..99_999, &mut Vec::new()).expect("told"));
         assert!(!mapping.is_broken());
     }
 
@@ -278,7 +251,6 @@ mod tests {
         assert!(!mapping.is_broken());
         assert!(mapping.bytes(8000..600_000)[192..].iter().all(|&byte| byte == 0), "zeros, no crash");
         assert!(mapping.is_broken());
-        assert!(mapping.populate(0..1 << 20).is_ok(), "anonymous pages now");
         assert!(untouched.bytes(0..1 << 16).iter().all(|&byte| byte == 9));
         assert!(!untouched.is_broken(), "no other mapping is blamed");
     }

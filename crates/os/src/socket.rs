@@ -32,6 +32,8 @@ pub fn listen(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
         socket.set_only_v6(true)?;
     }
     socket.bind(&address.into())?;
+    // Before the first connection can be made: it inherits the option when the kernel makes it, not when it is accepted.
+    socket.set_tcp_nodelay(true)?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }

@@ -2,7 +2,7 @@
 
 use crate::workplace::Workplace;
 use linerate_content::Content;
-use linerate_os::mapping::{Mapping, residency_is_visible};
+use linerate_os::mapping::Mapping;
 use std::{
     cell::{Cell, OnceCell},
     rc::Rc,
@@ -70,11 +70,11 @@ fn is_young(content: &Content) -> bool {
 
 fn map(content: &Content, workplace: &Workplace) -> Option<(Mapping, Share)> {
     let length_bytes = content.length_bytes();
-    if length_bytes < workplace.tuning.get().map_threshold_bytes || !residency_is_visible(content.file()) {
+    if length_bytes < workplace.tuning.get().map_threshold_bytes {
         return None;
     }
     let share = workplace.mapped_bytes.take(length_bytes)?;
-    // Where mapping fails (no address space, a file system that can't) reading still works.
+    // Where mapping fails (no address space, nobody who tells what is in memory) reading still works.
     Mapping::new(content.file(), length_bytes).ok().map(|mapping| (mapping, share))
 }
 

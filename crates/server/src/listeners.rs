@@ -1,13 +1,14 @@
 //! From configured addresses to listening sockets: one for each worker on each address (`SO_REUSEPORT`), or those that
 //! the service manager hands over.
 
-use crate::worker::Ear;
+use crate::{report, worker::Ear};
 use linerate_config::{Listener, ListenerKind};
 use linerate_os::{inherited, socket};
 use std::{
     collections::BTreeMap,
     io,
     net::{SocketAddr, TcpListener},
+    os::fd::AsFd,
 };
 
 /// What could not be listened on.
@@ -42,6 +43,21 @@ pub(crate) struct Bound {
     pub(crate) ears: Vec<Ear>,
 }
 
+/// Sets what connections inherit from their listener.
+pub(crate) fn prepare(
+    listener: &impl AsFd,
+    address: SocketAddr,
+    kind: ListenerKind,
+    not_sent_low_water_bytes: Option<u32>,
+) {
+    // `sendfile` holds an unfilled last segment back, and on loopback a segment is 64 KiB: above a low mark the socket
+    // would count as full of bytes that do not leave. Nor is anything gained: the bytes wait in the page cache anyway.
+    let low_water_bytes = not_sent_low_water_bytes.filter(|_| kind == ListenerKind::Tls);
+    if let Err(error) = socket::prepare_listener(listener, low_water_bytes) {
+        report::warn(&format!("{address}: the listener's options could not be set: {error}"));
+    }
+}
+
 /// Binds listeners, and keeps the sockets that were inherited: no other can be bound to their addresses as long as the
 /// service manager has them, so a reload that fails, or leaves a listener out, must not lose them.
 #[derive(Debug)]
@@ -73,11 +89,20 @@ impl Binder {
         self.inherited.iter().filter(|(_, inherited)| !inherited.is_used).map(|(address, _)| *address)
     }
 
-    /// Binds a listener for all workers. `Ok(None)`: it was optional, and this machine lacks its address family.
-    pub(crate) fn bind(&mut self, listener: &Listener) -> Result<Option<Bound>, ListenFault> {
+    /// Binds a listener for all workers, with what its connections inherit. `Ok(None)`: it was optional, and this machine
+    /// lacks its address family.
+    pub(crate) fn bind(
+        &mut self,
+        listener: &Listener,
+        not_sent_low_water_bytes: Option<u32>,
+    ) -> Result<Option<Bound>, ListenFault> {
         match self.sockets(listener.address) {
             Ok((address, sockets)) => {
                 let kind = listener.kind;
+                // Here and not by the workers: the first connections may be made before those run.
+                for socket in &sockets {
+                    prepare(socket, address, kind, not_sent_low_water_bytes);
+                }
                 let ears = sockets.into_iter().map(|socket| Ear { socket, address, kind }).collect();
                 Ok(Some(Bound { address, kind, ears }))
             }
@@ -110,5 +135,35 @@ impl Binder {
             sockets.push(socket::listen(bound, true)?);
         }
         Ok((bound, sockets))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_config::{Flags, Settings};
+    use socket2::SockRef;
+    use std::{net::TcpStream, path::Path};
+
+    /// A connection that the kernel made before a worker ran lacked `TCP_NODELAY`: each of its small responses waited for
+    /// an acknowledgement, 40 ms.
+    #[test]
+    fn connections_inherit_from_the_first_on() {
+        let text = "listen = [\"127.0.0.1:0\", \"http://127.0.0.1:0\"]\n[[site]]\nroot = \"r\"\n";
+        let settings = Settings::from_toml(Path::new("f"), text.as_bytes(), &Flags::default()).unwrap();
+        let mut binder = Binder::new(1);
+        for listener in &settings.listeners {
+            let bound = binder.bind(listener, Some(16 * 1024)).unwrap().unwrap();
+            let _client = TcpStream::connect(bound.address).unwrap();
+            let accepted = loop {
+                match bound.ears[0].socket.accept() {
+                    Ok((accepted, _)) => break accepted,
+                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+                }
+            };
+            let mark_bytes = if bound.kind == ListenerKind::Tls { 16 * 1024 } else { 0 };
+            assert_eq!(SockRef::from(&accepted).tcp_notsent_lowat().unwrap(), mark_bytes);
+            assert!(SockRef::from(&accepted).tcp_nodelay().unwrap());
+        }
     }
 }

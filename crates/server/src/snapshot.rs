@@ -16,6 +16,11 @@ const CLOSING_MS: u64 = 5_000;
 /// With `pread` a batch that fits the second-level cache beside its source does best; docs/MEASUREMENTS.md.
 const READ_BATCH_LIMIT_BYTES: usize = 128 * 1024;
 
+/// Below how many unsent bytes a socket counts as writable; `None` is the system's own mark.
+pub(crate) fn not_sent_low_water_bytes(settings: &Settings) -> Option<u32> {
+    Some(settings.user_engine.not_sent_low_water_bytes).filter(|&bytes| bytes > 0)
+}
+
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     /// Counts reloads: a worker that sees a new one adopts it.
@@ -74,7 +79,7 @@ impl Snapshot {
                 quantum_bytes: engine.quantum_bytes as u64,
             },
             mapped_bytes_limit: limits.mapped_bytes,
-            not_sent_low_water_bytes: Some(engine.not_sent_low_water_bytes).filter(|&bytes| bytes > 0),
+            not_sent_low_water_bytes: not_sent_low_water_bytes(settings),
             connections_limit: limits.connections,
             handshakes_limit: settings.tls.handshakes_in_flight_limit,
             records_per_key_limit: settings.tls.records_per_key_limit,

@@ -61,3 +61,41 @@ fn certificates(
 pub(crate) fn is_wanted(settings: &Settings) -> bool {
     settings.listeners.iter().any(|listener| listener.kind == ListenerKind::Tls)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The configuration knows no TLS library, so both crates have a table of their own: what one names the other must
+    /// know, or it would be left out of the policy without a word.
+    #[test]
+    fn both_crates_know_the_same_suites_and_groups() {
+        let configured: Vec<_> = config::CipherSuite::all()
+            .map(|suite| {
+                let version = match suite.version() {
+                    config::TlsVersion::Version12 => linerate_record::Version::Tls12,
+                    config::TlsVersion::Version13 => linerate_record::Version::Tls13,
+                };
+                (suite.iana_name(), suite.openssl_name(), version)
+            })
+            .collect();
+        let spoken: Vec<_> = tls::CipherSuite::all()
+            .map(|suite| (suite.iana_name(), suite.openssl_name(), suite.version()))
+            .collect();
+        for suite in &configured {
+            assert!(spoken.contains(suite), "crates/tls does not know {suite:?}");
+        }
+        for suite in &spoken {
+            assert!(configured.contains(suite), "crates/config does not know {suite:?}");
+        }
+
+        let of_name: Vec<_> = config::Group::all().map(|group| tls::Group::named(group.name())).collect();
+        assert!(!of_name.contains(&None), "crates/tls does not know all of crates/config: {of_name:?}");
+        for group in tls::Group::ALL {
+            assert!(of_name.contains(&Some(group)), "crates/config does not know {group:?}");
+            let named: config::Group = group.iana_name().parse().unwrap();
+            assert_eq!(tls::Group::named(named.name()), Some(group));
+        }
+        assert_eq!(of_name.len(), tls::Group::ALL.len());
+    }
+}

@@ -4,7 +4,8 @@
 #[path = "fuzz_smoke/damage.rs"]
 mod damage;
 
-use damage::{Seeded, damaged};
+use damage::damaged;
+use fastrand::Rng;
 use linerate_fuzz_targets::{TARGETS, Target, Verdict};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -23,7 +24,7 @@ fn smoke(name: &str, rounds: u64) {
         tried(seed, &format!("seed {index}"));
     }
     for round in 0..rounds {
-        tried(&damaged(&seeds, &mut Seeded::new(round)), &format!("round {round}"));
+        tried(&damaged(&seeds, &mut Rng::with_seed(round)), &format!("round {round}"));
     }
     println!("{name}: {} seeds, {rounds} rounds: {taken} taken, {refused} refused", seeds.len());
     let least = rounds / 100;

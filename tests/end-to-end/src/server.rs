@@ -4,9 +4,9 @@ use crate::{CertificatePair, PATIENCE_SECONDS, Site, linerate_binary, wait_until
 use rustix::process::{Pid, kill_process};
 use std::{
     ffi::{OsStr, OsString},
-    fs::{self, File},
+    fs::{self, File, Permissions},
     net::SocketAddr,
-    os::unix::net::UnixDatagram,
+    os::unix::{fs::PermissionsExt, net::UnixDatagram, process::CommandExt},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::Mutex,
@@ -24,6 +24,7 @@ pub struct ServerSetup {
     environment: Vec<(OsString, OsString)>,
     folder: TempDir,
     is_tls: bool,
+    user: Option<u32>,
 }
 
 impl ServerSetup {
@@ -36,6 +37,7 @@ impl ServerSetup {
             environment: Vec::new(),
             folder: tempfile::tempdir().expect("a temporary folder"),
             is_tls: true,
+            user: None,
         }
     }
 
@@ -92,6 +94,13 @@ impl ServerSetup {
         self
     }
 
+    /// Runs it as another user, for which this process has to be root's. What it is to read must be readable to all.
+    #[must_use]
+    pub fn user(mut self, user: u32) -> Self {
+        self.user = Some(user);
+        self
+    }
+
     /// Opens the admin listener on a free port; see [`Server::metric`].
     #[must_use]
     pub fn admin(self) -> Self {
@@ -125,7 +134,11 @@ impl ServerSetup {
         notices.set_read_timeout(Some(Duration::from_millis(20))).expect("a time limit");
         let stderr = self.folder.path().join("stderr");
         let stdout = self.folder.path().join("stdout");
-        let child = Command::new(linerate_binary())
+        let mut command = match self.user {
+            None => Command::new(linerate_binary()),
+            Some(user) => as_user(user, self.folder.path(), &manager),
+        };
+        let child = command
             .arg("serve")
             .args(&self.arguments)
             .env("NOTIFY_SOCKET", &manager)
@@ -154,6 +167,18 @@ impl ServerSetup {
         }
         Ok(server)
     }
+}
+
+/// The binary, run by `user`: a copy in `folder`, because that user may not even come near the original.
+fn as_user(user: u32, folder: &Path, manager: &Path) -> Command {
+    let binary = folder.join("linerate");
+    fs::copy(linerate_binary(), &binary).expect("room for the binary");
+    for (path, mode) in [(folder, 0o755), (&binary, 0o755), (manager, 0o777)] {
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("its owner may");
+    }
+    let mut command = Command::new(binary);
+    command.uid(user).gid(user);
+    command
 }
 
 /// A running server. Ended when dropped.

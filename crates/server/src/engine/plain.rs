@@ -72,7 +72,7 @@ pub(crate) fn step(
     }
 }
 
-/// The part of `range` from the first probed page on that is not in memory.
+/// The part of `range` from the first probed page on that is not in memory (INV-COLD-1).
 fn cold_part(source: Source<'_>, range: &Range<u64>) -> io::Result<Option<Range<u64>>> {
     let mut position = range.start;
     while position < range.end {

@@ -216,7 +216,8 @@ impl Batch {
         Ok(Ready::Plaintext(position))
     }
 
-    /// Seals straight from the mapping; a record that also holds other bytes is put together in its place first.
+    /// Seals straight from the mapping (INV-COLD-1 before, INV-FILE-2 after); a record that also holds other bytes is put
+    /// together in its place first.
     fn take_from_mapping(
         &mut self,
         sealer: &mut Sealer,
@@ -228,7 +229,7 @@ impl Batch {
         let mut end_of_file_bytes = 0;
         for piece in pieces.upcoming(planned_bytes) {
             if let Piece::File(range) = piece {
-                let resident = mapping.is_resident(in_memory(&range), &mut self.residency);
+                let resident = mapping.is_resident(source.file, in_memory(&range), &mut self.residency);
                 if !resident.map_err(SealFault::Unreadable)? {
                     // Pages that a truncation took away never become resident: waiting for them would not end.
                     let length = source.file.metadata().map_err(SealFault::Unreadable)?.len();

@@ -23,7 +23,7 @@ const LINGER_LIMIT_BYTES: usize = 16 << 20;
 
 impl<K: KeySource> Link<K> {
     /// Ends the connection as it deserves: `close_notify` and FIN after what went well, an alert where one is owed, an
-    /// abrupt end where the response is broken, so that nobody takes it for whole.
+    /// abrupt end where the response is broken, so that nobody takes it for whole (INV-FILE-1).
     pub(crate) async fn close(mut self, ending: &Ending, linger: Linger) {
         match ending {
             Ending::Socket(_) | Ending::Truncated { .. } | Ending::Unreadable(_) => return,

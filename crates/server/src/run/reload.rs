@@ -1,11 +1,18 @@
-//! Reloading: everything new is opened and checked first; what does not work leaves the old serving.
+//! Reloading: everything new is opened and checked first; what does not work leaves the old serving (INV-RELOAD-1), and
+//! what is under way goes on (INV-RELOAD-2).
 
 use super::{
     Listening, Server,
     roots::Replaced,
     start::{certificate_fault, development, warn_about_certificates},
 };
-use crate::{report, sites::Sites, snapshot::Snapshot, tls_setup, worker::Command};
+use crate::{
+    report,
+    sites::Sites,
+    snapshot::{Snapshot, not_sent_low_water_bytes},
+    tls_setup,
+    worker::Command,
+};
 use linerate_config::{ListenerKind, Settings};
 use linerate_tls::{Acceptor, AcceptorBuilder, DevelopmentCertificate, FileWatch, TlsError, WatchMethod};
 use sd_notify::NotifyState;
@@ -196,7 +203,7 @@ impl Server {
             if self.listening.iter().any(|known| known.is(listener) || known.can_become(listener)) {
                 continue;
             }
-            match self.binder.bind(listener) {
+            match self.binder.bind(listener, not_sent_low_water_bytes(settings)) {
                 Ok(Some(bound)) => added.push((listener.address, bound)),
                 Ok(None) => {}
                 Err(fault) => return Err(vec![fault.to_string()]),

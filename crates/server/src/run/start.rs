@@ -5,7 +5,12 @@ use super::{
     reload::CertificateWatch, roots::RootWatch, start_workers,
 };
 use crate::{
-    access_log::AccessLog, listeners::Binder, report, sites::Sites, snapshot::Snapshot, tls_setup,
+    access_log::AccessLog,
+    listeners::Binder,
+    report,
+    sites::Sites,
+    snapshot::{Snapshot, not_sent_low_water_bytes},
+    tls_setup,
     worker::Ear,
 };
 use arc_swap::ArcSwap;
@@ -153,7 +158,7 @@ fn bind_all(
     let mut ears: Ears = (0..workers).map(|_| Vec::new()).collect();
     let mut faults = Vec::new();
     for listener in &settings.listeners {
-        match binder.bind(listener) {
+        match binder.bind(listener, not_sent_low_water_bytes(settings)) {
             Ok(Some(bound)) => {
                 listening.push(Listening {
                     configured: listener.address,

@@ -1,9 +1,8 @@
 //! Taking connections, and refusing those that there is no room for.
 
 use super::{Ear, EarControl, HandshakeTicket, Place, Worker};
-use crate::{connection, metrics::Refused, report};
+use crate::{connection, listeners, metrics::Refused, report};
 use linerate_config::ListenerKind;
-use linerate_os::socket;
 use std::{fs::File, io, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -17,7 +16,6 @@ pub(super) async fn run(worker: Rc<Worker>, ear: Ear, control: Rc<EarControl>) {
         Ok(listener) => listener,
         Err(error) => return report::warn(&format!("{address}: cannot listen: {error}")),
     };
-    worker.prepare(&listener, address, kind);
     let mut spare = Spare::new();
     loop {
         let accepted = tokio::select! {
@@ -30,7 +28,8 @@ pub(super) async fn run(worker: Rc<Worker>, ear: Ear, control: Rc<EarControl>) {
             (Some(Err(error)), _) => worker.accept_failed(&error, &listener, &mut spare).await,
             (None, Some(wanted)) => {
                 kind = wanted;
-                worker.prepare(&listener, address, kind);
+                let low_water_bytes = worker.service.snapshots.load().not_sent_low_water_bytes;
+                listeners::prepare(&listener, address, kind, low_water_bytes);
             }
             (None, None) => break,
         }
@@ -40,19 +39,6 @@ pub(super) async fn run(worker: Rc<Worker>, ear: Ear, control: Rc<EarControl>) {
 }
 
 impl Worker {
-    /// Sets what connections inherit from their listener.
-    fn prepare(&self, listener: &TcpListener, address: SocketAddr, kind: ListenerKind) {
-        // `sendfile` holds an unfilled last segment back, and on loopback a segment is 64 KiB: above a low mark the socket
-        // would count as full of bytes that do not leave. Nor is anything gained: the bytes wait in the page cache anyway.
-        let low_water_bytes = match kind {
-            ListenerKind::Tls => self.service.snapshots.load().not_sent_low_water_bytes,
-            ListenerKind::Plaintext | ListenerKind::Redirect => None,
-        };
-        if let Err(error) = socket::prepare_listener(listener, low_water_bytes) {
-            report::warn(&format!("{address}: the listener's options could not be set: {error}"));
-        }
-    }
-
     fn admit(&self, stream: TcpStream, address: SocketAddr, kind: ListenerKind) {
         let metrics = &self.service.workplace.metrics;
         let snapshot = self.service.snapshots.load();

@@ -42,7 +42,6 @@ fn a_new_low_water_mark_reaches_listeners_that_are_open() {
             std::thread::sleep(Duration::from_millis(5));
         }
     };
-    becomes(16 * 1024);
     snapshots.store(Arc::new(snapshot(1, root.path(), "48KiB")));
     becomes(48 * 1024);
     assert_eq!(SockRef::from(&plain).tcp_notsent_lowat().unwrap(), 0, "the system's own");

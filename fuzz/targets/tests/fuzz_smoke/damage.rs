@@ -1,47 +1,27 @@
 //! Seeded damage, so that every failure can be repeated from its number.
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-pub(crate) struct Seeded(u64);
-
-impl Seeded {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Below `bound`, which is not zero.
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
+use fastrand::Rng;
 
 /// A seed, damaged in one to four places.
-pub(crate) fn damaged(seeds: &[Vec<u8>], seeded: &mut Seeded) -> Vec<u8> {
-    let mut bytes = seeds[seeded.below(seeds.len())].clone();
-    for _ in 0..=seeded.below(4) {
-        let place = seeded.below(bytes.len() + 1);
-        match seeded.below(7) {
-            0 if place < bytes.len() => bytes[place] ^= 1 << seeded.below(8),
-            1 if place < bytes.len() => bytes[place] = seeded.next() as u8,
-            2 if place < bytes.len() => bytes[place] = [0, 1, 0x7f, 0x80, 0xfe, 0xff][seeded.below(6)],
+pub(crate) fn damaged(seeds: &[Vec<u8>], seeded: &mut Rng) -> Vec<u8> {
+    let mut bytes = seeds[seeded.usize(..seeds.len())].clone();
+    for _ in 0..=seeded.usize(..4) {
+        let place = seeded.usize(..bytes.len() + 1);
+        match seeded.usize(..7) {
+            0 if place < bytes.len() => bytes[place] ^= 1 << seeded.usize(..8),
+            1 if place < bytes.len() => bytes[place] = seeded.u8(..),
+            2 if place < bytes.len() => bytes[place] = [0, 1, 0x7f, 0x80, 0xfe, 0xff][seeded.usize(..6)],
             3 => bytes.truncate(place),
-            4 => drop(bytes.drain(place..(place + seeded.below(16)).min(bytes.len()))),
+            4 => drop(bytes.drain(place..(place + seeded.usize(..16)).min(bytes.len()))),
             5 => {
                 // A piece of this or another seed: also how a thing comes to stand twice.
-                let other = &seeds[seeded.below(seeds.len())];
-                let start = seeded.below(other.len() + 1);
-                let end = (start + seeded.below(64)).min(other.len());
+                let other = &seeds[seeded.usize(..seeds.len())];
+                let start = seeded.usize(..other.len() + 1);
+                let end = (start + seeded.usize(..64)).min(other.len());
                 bytes.splice(place..place, other[start..end].iter().copied());
             }
             _ => {
-                let token = TOKENS[seeded.below(TOKENS.len())];
+                let token = TOKENS[seeded.usize(..TOKENS.len())];
                 bytes.splice(place..place, token.iter().copied());
             }
         }

@@ -20,6 +20,7 @@ programs_for() {
         echo 'curl|curl|HTTP tests with a real client'
         echo 'openssl|openssl|TLS tests with a second implementation'
         echo "chromium chromium-browser google-chrome|$(browser_package)|the browser test"
+        echo 'ss|iproute2|the tests of measurements, in network namespaces'
         echo 'systemd-analyze|systemd|checks of the units, socket activation'
         echo 'man|man-db|the test of the manual page'
         echo 'shellcheck|shellcheck|the check of these scripts' ;;

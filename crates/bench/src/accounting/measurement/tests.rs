@@ -52,7 +52,6 @@ fn load(measured_s: f64) -> LoadReport {
     let times = |rate: f64| (rate * measured_s) as u64;
     LoadReport {
         schema: SCHEMA.to_owned(),
-        command: Vec::new(),
         measured_s,
         totals: Totals {
             responses: times(1000.0),

@@ -1,0 +1,245 @@
+//! Throughput and what crossed the wire, as a measurement has them, within 2 % of what `ss` and `ip` saw.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    thread,
+    time::{Duration, Instant},
+};
+
+use linerate_bench::{
+    accounting::{Costs, Meter},
+    result::{Measurement, Reading},
+};
+use linerate_end_to_end::{
+    CertificatePair, ClientSetup, Server, ServerSetup, Site, connect, is_installed, pattern, skip, wait_until,
+};
+use linerate_load::report::{LoadReport, SCHEMA, Totals};
+
+use crate::link::{Acknowledged, INTERFACE, Link, SERVER, Sent};
+
+const FILE_BYTES: usize = 8_000_001;
+const TIMES: u64 = 6;
+
+/// A transfer that was measured, and what others saw of it.
+struct Seen {
+    elapsed_s: f64,
+    costs: Costs,
+    measurement: Measurement,
+    link: Sent,
+    ss: Acknowledged,
+}
+
+impl Seen {
+    fn costs_without_interface(&self) -> Costs {
+        let mut costs = self.costs.clone();
+        costs.network.interface = Reading::NotAvailable("left out".to_owned());
+        costs
+    }
+}
+
+fn link(name: &str, bursts: bool) -> Option<Link> {
+    let link = match is_installed("ss") {
+        true => Link::up(bursts),
+        false => Err("ss (iproute2) is not installed".to_owned()),
+    };
+    link.map_err(|reason| skip(name, &reason)).ok()
+}
+
+fn site() -> Site {
+    let site = Site::empty();
+    site.add_pattern("file", FILE_BYTES);
+    site.add("small", b"small");
+    site
+}
+
+/// Measures `transfer`, which gives the bytes of TCP that the client received.
+fn measure(link: &Link, server: &Server, address: SocketAddr, transfer: impl FnOnce() -> u64) -> Seen {
+    let (before, acknowledged) = (link.sent(), link.acknowledged(address));
+    assert_eq!(acknowledged.connections, 1, "one connection, which stays: {acknowledged:?}");
+    let meter = Meter::begin(&[server.pid()], &[], Some(INTERFACE)).expect("a meter");
+    let begin = Instant::now();
+    let received_bytes = transfer();
+    let elapsed_s = begin.elapsed().as_secs_f64();
+    let costs = meter.end().expect("costs");
+    // The last acknowledgement may be on its way.
+    wait_until("all bytes acknowledged", || {
+        link.acknowledged(address).bytes - acknowledged.bytes >= received_bytes
+    });
+    let (after, now) = (link.sent(), link.acknowledged(address));
+    let load = report(elapsed_s, received_bytes);
+    Seen {
+        elapsed_s,
+        measurement: costs.measurement(vec![load]),
+        costs,
+        link: Sent { bytes: after.bytes - before.bytes, frames: after.frames - before.frames },
+        ss: Acknowledged {
+            bytes: now.bytes - acknowledged.bytes,
+            retransmitted: now.retransmitted - acknowledged.retransmitted,
+            connections: 1,
+        },
+    }
+}
+
+/// As the load client would report it.
+fn report(measured_s: f64, received_bytes: u64) -> LoadReport {
+    let totals = Totals {
+        responses: TIMES,
+        body_bytes: TIMES * FILE_BYTES as u64,
+        received_bytes,
+        connections: 1,
+        ..Totals::default()
+    };
+    LoadReport { schema: SCHEMA.to_owned(), measured_s, totals, ..LoadReport::default() }
+}
+
+#[track_caller]
+fn assert_within(share: f64, what: &str, measured: f64, reference: f64) {
+    let difference = (measured - reference).abs() / reference;
+    eprintln!("{what}: {measured:.5}, reference {reference:.5}, {:.2} % apart", 100.0 * difference);
+    assert!(difference < share, "{what}: {measured} against {reference}");
+}
+
+#[track_caller]
+fn value(reading: &Reading<f64>) -> f64 {
+    match reading {
+        Reading::Value(value) => *value,
+        Reading::NotAvailable(reason) => panic!("not available: {reason}"),
+    }
+}
+
+fn gbit_s(bytes: u64, elapsed_s: f64) -> f64 {
+    bytes as f64 * 8.0 / 1e9 / elapsed_s
+}
+
+/// Fetches the file over a connection that stays open, and compares every byte. Gives what came by TCP.
+fn fetch(stream: &mut TcpStream, expected: &[u8]) -> u64 {
+    stream.write_all(b"GET /file HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
+    let mut received = Vec::with_capacity(expected.len() + 1024);
+    let mut piece = vec![0; 1 << 16];
+    let body = loop {
+        if let Some(end) = received.windows(4).take(4096).position(|window| window == b"\r\n\r\n") {
+            break end + 4;
+        }
+        let count = stream.read(&mut piece).expect("a response");
+        assert!(count > 0, "the head ended early");
+        received.extend_from_slice(&piece[..count]);
+    };
+    while received.len() < body + expected.len() {
+        let count = stream.read(&mut piece).expect("a response");
+        assert!(count > 0, "the body ended early");
+        received.extend_from_slice(&piece[..count]);
+    }
+    assert!(received[body..] == *expected, "the bytes of the file");
+    received.len() as u64
+}
+
+fn transfer_in_the_clear(name: &str, bursts: bool) -> Option<Seen> {
+    let link = link(name, bursts)?;
+    let site = site();
+    let listen = format!("http://{SERVER}:0");
+    let setup = ServerSetup::new().flag(site.path()).flags(["--listen", &listen, "--workers", "1"]);
+    let server = link.start(setup);
+    let address = server.listener("http", 0);
+    let mut stream = link.at_client(|| connect(address)).expect("the server listens");
+    let expected = pattern("file", FILE_BYTES);
+    fetch(&mut stream, &expected);
+    Some(measure(&link, &server, address, || (0..TIMES).map(|_| fetch(&mut stream, &expected)).sum()))
+}
+
+#[test]
+fn throughput_is_what_ss_and_the_interface_saw() {
+    let Some(seen) = transfer_in_the_clear("throughput_is_what_ss_and_the_interface_saw", false) else {
+        return;
+    };
+    let measured = &seen.measurement;
+    let acknowledged = gbit_s(seen.ss.bytes, seen.elapsed_s);
+    assert_within(0.02, "application Gb/s, ss", measured.application_gbit_s, acknowledged);
+    let counted = gbit_s(seen.link.bytes, measured.elapsed_s);
+    assert_within(0.02, "wire Gb/s, ip", value(&measured.wire_gbit_s), counted);
+    assert!(seen.link.bytes / seen.link.frames <= 1514, "no bursts: {:?}", seen.link);
+    assert!(measured.wire_source.contains("interface counters of veth0"), "{}", measured.wire_source);
+
+    // Without an interface it is computed: the same wire, by arithmetic.
+    let computed = seen.costs_without_interface().measurement(measured.load.clone());
+    assert_within(0.02, "wire Gb/s, computed", value(&computed.wire_gbit_s), value(&measured.wire_gbit_s));
+    assert!(computed.wire_source.contains("computed for MSS 1448"), "{}", computed.wire_source);
+
+    // A transfer that kept the server busy is not free.
+    assert!(measured.service_demand_us_per_kb > 0.0 && measured.server_s_per_gb > 0.0, "{measured:?}");
+}
+
+#[test]
+fn bursts_weigh_on_the_wire_what_their_segments_weigh() {
+    const NAME: &str = "bursts_weigh_on_the_wire_what_their_segments_weigh";
+    let Some(bursts) = transfer_in_the_clear(NAME, true) else { return };
+    let Some(segments) = transfer_in_the_clear(NAME, false) else { return };
+    let each = |seen: &Seen| value(&seen.measurement.wire_gbit_s) * seen.costs.elapsed_s * 1e9 / 8.0;
+    assert!(bursts.link.bytes / bursts.link.frames > 3000, "bursts: {:?}", bursts.link);
+    assert!(bursts.measurement.wire_source.contains("TCP segments"), "{}", bursts.measurement.wire_source);
+    assert_within(0.01, "bytes on the wire", each(&bursts), each(&segments));
+    // What the counter alone would have said is further off.
+    assert!((bursts.link.bytes as f64) < 0.97 * each(&segments), "{:?}", bursts.link);
+}
+
+#[test]
+fn throughput_over_tls_is_what_ss_saw() {
+    let Some(link) = link("throughput_over_tls_is_what_ss_saw", false) else { return };
+    let site = site();
+    let folder = tempfile::tempdir().expect("a folder");
+    let certificate = CertificatePair::for_localhost(folder.path());
+    let listen = format!("{SERVER}:0");
+    let setup = ServerSetup::new()
+        .flag(site.path())
+        .flags(["--listen", &listen, "--workers", "1"])
+        .certificate(&certificate);
+    let server = link.start(setup);
+    let address = server.address();
+    let mut client = link.at_client(|| ClientSetup::new([&certificate]).connect(address));
+    let expected = pattern("file", FILE_BYTES);
+    let mut fetch = || {
+        let response = client.get("/file");
+        assert!(response.body == expected, "the bytes of the file");
+        response.body.len() as u64
+    };
+    fetch();
+    let seen = measure(&link, &server, address, || (0..TIMES).map(|_| fetch()).sum());
+    let acknowledged = gbit_s(seen.ss.bytes, seen.elapsed_s);
+    assert_within(0.02, "application Gb/s, ss", seen.measurement.application_gbit_s, acknowledged);
+    let counted = gbit_s(seen.link.bytes, seen.costs.elapsed_s);
+    assert_within(0.02, "wire Gb/s, ip", value(&seen.measurement.wire_gbit_s), counted);
+}
+
+#[test]
+fn retransmissions_are_those_that_ss_counted() {
+    let Some(link) = link("retransmissions_are_those_that_ss_counted", false) else { return };
+    let site = site();
+    let listen = format!("http://{SERVER}:0");
+    let setup = ServerSetup::new().flag(site.path()).flags(["--listen", &listen, "--workers", "1"]);
+    let server = link.start(setup);
+    let address = server.listener("http", 0);
+    let mut stream = link.at_client(|| connect(address)).expect("the server listens");
+    let expected = pattern("file", FILE_BYTES);
+    fetch(&mut stream, &expected);
+    let seen = measure(&link, &server, address, || {
+        thread::scope(|scope| {
+            let transfer = scope.spawn(|| (0..TIMES).map(|_| fetch(&mut stream, &expected)).sum());
+            // What is on its way when the link breaks is lost. Again, until some of it was the server's.
+            for _ in 0..50 {
+                if transfer.is_finished() || link.acknowledged(address).retransmitted > 0 {
+                    break;
+                }
+                link.set_up(false);
+                thread::sleep(Duration::from_millis(300));
+                link.set_up(true);
+                thread::sleep(Duration::from_millis(2));
+            }
+            transfer.join().expect("a whole transfer")
+        })
+    });
+    if seen.ss.retransmitted == 0 {
+        skip("retransmissions_are_those_that_ss_counted", "the transfer was over before the link broke");
+        return;
+    }
+    assert_eq!(seen.measurement.retransmitted_segments, Reading::Value(seen.ss.retransmitted));
+}

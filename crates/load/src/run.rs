@@ -52,14 +52,10 @@ pub fn run(plan: &Plan, interrupt: &AtomicBool, sayings: Sayings) -> Result<Load
         Until::Time(_) => u64::MAX,
     };
     let shared = Shared::new(plan.threads, plan.connections, requests);
-    let start = Instant::now();
-    let started_unix_s =
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| (since + plan.warm_up).as_secs());
-    let measure_from = start + plan.warm_up;
-    let (outcomes, control) = thread::scope(|scope| {
+    let (outcomes, control, started_unix_s) = thread::scope(|scope| {
         let mut threads = Vec::new();
         for thread in 0..plan.threads {
-            let job = job(plan, thread, start, measure_from);
+            let job = job(plan, thread);
             let (prepared, shared) = (&prepared, &shared);
             let work = move || match Worker::new(job, prepared, shared).and_then(Worker::work) {
                 Ok(outcome) => Some(outcome),
@@ -77,7 +73,10 @@ pub fn run(plan: &Plan, interrupt: &AtomicBool, sayings: Sayings) -> Result<Load
                 }
             }
         }
-        let before = watch(plan, &shared, (start, measure_from), interrupt, sayings);
+        let start = shared.begin();
+        let started_unix_s =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| (since + plan.warm_up).as_secs());
+        let before = watch(plan, &shared, start, interrupt, sayings);
         shared.release();
         let outcomes: Vec<Outcome> =
             threads.into_iter().filter_map(|handle| handle.join().ok().flatten()).collect();
@@ -85,7 +84,7 @@ pub fn run(plan: &Plan, interrupt: &AtomicBool, sayings: Sayings) -> Result<Load
         let before = before.unwrap_or(after);
         let control =
             ThreadCpu { user_s: after.user_s - before.user_s, system_s: after.system_s - before.system_s };
-        (outcomes, control)
+        (outcomes, control, started_unix_s)
     });
     if let Some(failure) = shared.take_failure() {
         return Err(failure);
@@ -98,7 +97,7 @@ pub fn run(plan: &Plan, interrupt: &AtomicBool, sayings: Sayings) -> Result<Load
 fn watch(
     plan: &Plan,
     shared: &Shared,
-    (start, measure_from): (Instant, Instant),
+    start: Instant,
     interrupt: &AtomicBool,
     sayings: Sayings,
 ) -> Option<ThreadCpu> {
@@ -108,7 +107,8 @@ fn watch(
             let _ = writeln!(io::stderr(), "{line}");
         }
     };
-    let stop_at = stop_at(plan, measure_from);
+    let measure_from = start + plan.warm_up;
+    let stop_at = measured_time(plan).map(|time| measure_from + time);
     let mut watcher = Watcher::new(plan, start, sayings.progress);
     let mut before = None;
     loop {
@@ -135,14 +135,14 @@ fn watch(
     before
 }
 
-fn stop_at(plan: &Plan, measure_from: Instant) -> Option<Instant> {
+fn measured_time(plan: &Plan) -> Option<Duration> {
     match plan.until {
-        Until::Time(time) => Some(measure_from + time),
+        Until::Time(time) => Some(time),
         Until::Requests(_) => None,
     }
 }
 
-fn job(plan: &Plan, thread: u32, start: Instant, measure_from: Instant) -> Job {
+fn job(plan: &Plan, thread: u32) -> Job {
     // The first threads take what does not divide evenly.
     let connections = plan.connections / plan.threads + u32::from(thread < plan.connections % plan.threads);
     let share = f64::from(connections) / f64::from(plan.connections);
@@ -153,9 +153,8 @@ fn job(plan: &Plan, thread: u32, start: Instant, measure_from: Instant) -> Job {
         rate: plan.rate.map(|rate| rate * share),
         cpu: (!plan.cpus.is_empty()).then(|| plan.cpus[thread as usize % plan.cpus.len()]),
         timeout: plan.timeout,
-        start,
-        measure_from,
-        stop_at: stop_at(plan, measure_from),
+        warm_up: plan.warm_up,
+        measure: measured_time(plan),
     }
 }
 

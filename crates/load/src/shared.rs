@@ -3,9 +3,10 @@
 use std::{
     sync::{
         Condvar, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     thread::{self, Thread},
+    time::Instant,
 };
 
 use crate::{LoadError, resolve::LocalAddresses};
@@ -35,6 +36,10 @@ pub(crate) struct Shared {
     failed_attempts: AtomicU64,
     hopeless_attempts: u64,
     failure: Mutex<Option<LoadError>>,
+    /// Threads that are ready to begin.
+    ready: AtomicU32,
+    /// When the run began, once it has.
+    began: (Mutex<Option<Instant>>, Condvar),
     /// Threads may close their connections.
     released: (Mutex<bool>, Condvar),
     /// The thread that watches; to be woken at the end.
@@ -54,6 +59,8 @@ impl Shared {
             failed_attempts: AtomicU64::new(0),
             hopeless_attempts: HOPELESS_ATTEMPTS.min(u64::from(connections)),
             failure: Mutex::new(None),
+            ready: AtomicU32::new(0),
+            began: (Mutex::new(None), Condvar::new()),
             released: (Mutex::new(false), Condvar::new()),
             watcher: thread::current(),
             progress: (0..threads).map(|_| Progress::default()).collect(),
@@ -65,6 +72,30 @@ impl Shared {
     pub(crate) fn stop(&self) {
         self.stop.store(true, Relaxed);
         self.watcher.unpark();
+    }
+
+    /// A thread is ready: waits until all are, and gives the moment at which the run began.
+    pub(crate) fn wait_for_begin(&self) -> Instant {
+        self.ready.fetch_add(1, Relaxed);
+        self.watcher.unpark();
+        let mut began = self.began.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match *began {
+                Some(at) => return at,
+                None => began = self.began.1.wait(began).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    /// Waits until all threads are ready, or one has failed; then the run begins.
+    pub(crate) fn begin(&self) -> Instant {
+        while self.ready.load(Relaxed) < self.progress.len() as u32 && !self.is_stopped() {
+            thread::park();
+        }
+        let now = Instant::now();
+        *self.began.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        self.began.1.notify_all();
+        now
     }
 
     /// The end of the measured time was told: connections may be closed.

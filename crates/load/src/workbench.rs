@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_tls::{Connected, Connector};
+use linerate_tls::{ClientHandshake, Connected, Connector};
 
 use crate::{
     LoadError,
@@ -80,6 +80,19 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Has the cryptographic library gather what it needs for each thread that makes keys, which takes it up to a tenth of
+    /// a second: the first connections would pay for it.
+    pub(crate) fn prepare_thread(&self) {
+        for origin in &self.origins {
+            if let Some(connector) = &origin.connector {
+                // What is wrong with the name will be said by the first connection.
+                let _ = ClientHandshake::start(connector, &origin.host, &mut Vec::new());
+            }
+        }
+    }
+}
+
 /// A thread's buffers and counts.
 pub(crate) struct Workbench<'run> {
     pub(crate) run: &'run Run,
@@ -98,7 +111,7 @@ pub(crate) struct Workbench<'run> {
 }
 
 impl<'run> Workbench<'run> {
-    pub(crate) fn new(run: &'run Run, thread: u32, began: Instant) -> Self {
+    pub(crate) fn new(run: &'run Run, thread: u32) -> Self {
         Self {
             run,
             tally: Tally::default(),
@@ -107,7 +120,7 @@ impl<'run> Workbench<'run> {
             scratch: if run.discards { vec![0; DISCARD_BYTES] } else { Vec::new() },
             request: Vec::new(),
             compared: Vec::new(),
-            began,
+            began: Instant::now(),
             turn: thread as usize,
         }
     }

@@ -48,9 +48,9 @@ pub(crate) struct Job {
     pub(crate) rate: Option<f64>,
     pub(crate) cpu: Option<usize>,
     pub(crate) timeout: Duration,
-    pub(crate) start: Instant,
-    pub(crate) measure_from: Instant,
-    pub(crate) stop_at: Option<Instant>,
+    pub(crate) warm_up: Duration,
+    /// How long to measure; without it the requests' number decides.
+    pub(crate) measure: Option<Duration>,
 }
 
 /// What one thread found out.
@@ -67,6 +67,8 @@ pub(crate) struct Outcome {
 /// A thread at work.
 pub(crate) struct Worker<'run> {
     job: Job,
+    measure_from: Instant,
+    stop_at: Option<Instant>,
     shared: &'run Shared,
     poll: Poll,
     alarm: Option<Alarm>,
@@ -88,7 +90,8 @@ pub(crate) struct Worker<'run> {
 }
 
 impl<'run> Worker<'run> {
-    /// A thread's work, to be done by the thread that calls this.
+    /// A thread's work, to be done by the thread that calls this. Waits until all threads are ready, so that what they
+    /// prepare is in no figure.
     ///
     /// # Errors
     /// The CPU cannot be had, or no descriptor is left.
@@ -102,21 +105,27 @@ impl<'run> Worker<'run> {
             Some(_) => Some(Alarm::new(poll.registry(), ALARM).map_err(system)?),
             None => None,
         };
+        run.prepare_thread();
+        let bench = Workbench::new(run, job.thread);
+        let start = shared.wait_for_begin();
+        let measure_from = start + job.warm_up;
         let phase = f64::from(job.thread) / f64::from(job.threads);
         Ok(Self {
             shared,
             poll,
             alarm,
             alarm_at: None,
-            bench: Workbench::new(run, job.thread, job.start),
+            bench,
+            measure_from,
+            stop_at: job.measure.map(|time| measure_from + time),
             slots: (0..job.connections).map(|_| Slot::default()).collect(),
-            schedule: job.rate.map(|rate| Schedule::new(job.start, rate, phase)),
+            schedule: job.rate.map(|rate| Schedule::new(start, rate, phase)),
             idle: VecDeque::new(),
             to_open: VecDeque::new(),
             opening: 0,
             resting: BinaryHeap::new(),
             unfinished: Vec::new(),
-            swept: job.start,
+            swept: start,
             last_end: None,
             job,
         })
@@ -134,12 +143,12 @@ impl<'run> Worker<'run> {
         }
         loop {
             let now = Instant::now();
-            if measured.is_none() && now >= self.job.measure_from {
+            if measured.is_none() && now >= self.measure_from {
                 self.bench.tally = Tally::default();
                 let cpu = usage::current_thread().unwrap_or_default();
-                measured = Some((now.min(self.job.measure_from), cpu, Waited::now()));
+                measured = Some((now.min(self.measure_from), cpu, Waited::now()));
             }
-            if self.shared.is_stopped() || self.job.stop_at.is_some_and(|end| now >= end) {
+            if self.shared.is_stopped() || self.stop_at.is_some_and(|end| now >= end) {
                 break;
             }
             self.open_more();
@@ -163,7 +172,7 @@ impl<'run> Worker<'run> {
     fn finish(mut self, measured: Option<(Instant, usage::ThreadCpu, Waited)>) -> Outcome {
         let now = Instant::now();
         // With a number of requests the last response is the end; with a time, the time.
-        let to = match self.job.stop_at {
+        let to = match self.stop_at {
             Some(end) => now.min(end),
             None if self.shared.is_stopped() => self.last_end.unwrap_or(now),
             None => now,
@@ -214,7 +223,7 @@ impl<'run> Worker<'run> {
         let system = |source| LoadError::System { what: "waiting for sockets failed", source };
         let now = Instant::now();
         let mut timeout = LONGEST_SLEEP;
-        let ends = [self.job.stop_at, Some(self.job.measure_from).filter(|from| *from > now)];
+        let ends = [self.stop_at, Some(self.measure_from).filter(|from| *from > now)];
         let rested = self.resting.peek().map(|Reverse((at, _))| *at);
         for at in ends.into_iter().flatten().chain(rested) {
             timeout = timeout.min(at.saturating_duration_since(now));

@@ -58,6 +58,40 @@ fn wrong_flags_are_usage_errors_with_advice() {
         (&["completions", "tcsh"], "possible values: bash, elvish, fish, powershell, zsh"),
         (&["sevre"], "'serve'"),
         (&["check", "--keys", "."], "cannot be used with"),
+        (&["load"], "<URL>"),
+        (&["load", "localhost:8443/x"], "write it with its scheme, like https://localhost:8443/file"),
+        (&["load", "https://h/", "-d", "1s", "-n", "5"], "'--duration <DURATION>' cannot be used with"),
+        (&["load", "https://h/", "-d", "0"], "a run of no length measures nothing"),
+        (&["load", "https://h/", "-d", "1y"], "is no duration"),
+        (&["load", "https://h/", "-n", "0"], "0 is not in 1.."),
+        (&["load", "https://h/", "-c", "2", "-t", "3"], "give each at least one (-c 3), or use fewer threads"),
+        (&["load", "https://h/", "-c", "0"], "connections: 1 to 1000000 are possible"),
+        (&["load", "https://h/", "-R", "0"], "the rate has to be above 0"),
+        (&["load", "https://h/", "-R", "nan"], "the rate has to be above 0"),
+        (&["load", "https://h/", "--discard", "--verify", "."], "cannot be used with"),
+        (&["load", "https://h/", "--insecure", "--ca", "f"], "cannot be used with"),
+        (&["load", "https://h/", "--json", "--csv"], "cannot be used with"),
+        (&["load", "https://h/", "--resume", "--no-resume"], "cannot be used with"),
+        (&["load", "https://h/", "--resume"], "--resume without --close"),
+        (&["load", "http://h/", "--insecure"], "no URL is https, so nothing about TLS can be chosen"),
+        (&["load", "http://h/", "--tls", "1.3"], "no URL is https"),
+        (&["load", "https://h/", "--tls", "1.1"], "possible values: 1.2, 1.3"),
+        (&["load", "https://h/", "--cipher", "RC4"], "(allowed: TLS_AES_256_GCM_SHA384, "),
+        (
+            &["load", "https://h/", "--tls", "1.2", "--cipher", "TLS_AES_128_GCM_SHA256"],
+            "none of the cipher suites is one of TLSv1.2",
+        ),
+        (&["load", "https://h/", "--tls", "1.2", "--group", "X25519MLKEM768"], "TLS 1.2 has no group X25519MLKEM768"),
+        (&["load", "https://h/", "--group", "X25591"], "did you mean \"X25519\"?"),
+        (&["load", "https://h/", "-H", "no colon"], "write it as 'Name: value'"),
+        (&["load", "https://h/", "-H", "a b: c"], "is no name of a header"),
+        (&["load", "https://h/", "-H", "Range: bytes=0-1", "--range", "0-1"], "exclude each other"),
+        (&["load", "https://h/", "-H", "Content-Length: 1"], "the requests have no body"),
+        (&["load", "https://h/", "--range", "9-1"], "the range 9-1 ends before it begins"),
+        (&["load", "https://h/", "--range", "random:0"], "a range of no bytes"),
+        (&["load", "https://h/", "--range", "random:1k"], "is no size"),
+        (&["load", "https://h/", "--range", "all"], "write random:SIZE, like random:64KiB, or FIRST-LAST"),
+        (&["load", "https://h/", "--cpus", "x"], "write them as taskset -c does"),
     ] {
         let said = refused(2, arguments);
         assert!(said.contains(words), "{arguments:?}\n{said}");
@@ -66,11 +100,28 @@ fn wrong_flags_are_usage_errors_with_advice() {
 
 #[test]
 fn help_and_version_are_no_errors() {
-    for command in ["serve", "check", "completions", "man"] {
+    for command in ["serve", "check", "load", "completions", "man"] {
         assert!(printed(&[command, "--help"]).contains("Examples:"), "{command}");
     }
     assert_eq!(printed(&["--version"]), format!("linerate {}\n", env!("CARGO_PKG_VERSION")));
     assert!(flags_of("serve").len() > 15);
+    assert!(flags_of("load").len() > 20);
+}
+
+#[test]
+fn where_load_cannot_run_it_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing").display().to_string();
+    for (arguments, words) in [
+        (&["load", "http://no.such.host.invalid/"][..], "no.such.host.invalid: no address: "),
+        (&["load", "http://127.0.0.1:9/", "--verify", &missing], "missing: cannot be compared with: "),
+        (&["load", "https://127.0.0.1:9/", "--ca", &missing], "missing: cannot be read: "),
+        (&["load", "http://127.0.0.1:9/", "--cpus", "8191"], "a thread cannot be pinned to CPU 8191: "),
+    ] {
+        let said = refused(1, arguments);
+        assert!(said.contains(words), "{arguments:?}\n{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
 }
 
 #[test]
@@ -173,7 +224,7 @@ fn the_list_of_keys_names_every_key() {
 
 #[test]
 fn completions_know_every_flag_and_value() {
-    let flags = flags_of("serve");
+    let flags = [flags_of("serve"), flags_of("load")].concat();
     for shell in ["bash", "zsh", "fish"] {
         let script = printed(&["completions", shell]);
         for flag in flags.iter().chain(&["--keys".to_owned()]) {
@@ -210,11 +261,16 @@ fn the_manual_page_tells_every_flag_and_key() {
     for section in ["NAME", "SYNOPSIS", "\"CONFIGURATION FILE\"", "SIGNALS", "\"EXIT STATUS\"", "EXAMPLES"] {
         assert!(page.contains(&format!("\n.SH {section}\n")), "{section}");
     }
-    for command in ["SERVE", "CHECK", "COMPLETIONS", "MAN"] {
+    for command in ["SERVE", "CHECK", "LOAD", "COMPLETIONS", "MAN"] {
         assert!(page.contains(&format!("\n.SH \"LINERATE {command}\"\n")), "{command}");
     }
-    for flag in flags_of("serve").iter().filter(|flag| *flag != "--help") {
-        assert!(page.contains(&format!("\\fB{}\\fR", flag.replace('-', "\\-"))), "{flag}");
+    for (command, next) in [("serve", "CHECK"), ("load", "COMPLETIONS")] {
+        let begin = page.find(&format!("\n.SH \"LINERATE {}\"\n", command.to_uppercase())).unwrap();
+        let section = &page[begin..];
+        let section = &section[..section.find(&format!("\n.SH \"LINERATE {next}\"\n")).unwrap_or(section.len())];
+        for flag in flags_of(command).iter().filter(|flag| *flag != "--help") {
+            assert!(section.contains(&format!("\\fB{}\\fR", flag.replace('-', "\\-"))), "{command} {flag}");
+        }
     }
     for key in linerate_config::KEYS {
         assert!(page.contains(&format!("\\fB{}\\fR = ", key.name)), "{}", key.name);

@@ -64,7 +64,10 @@ fn wrong_flags_are_usage_errors_with_advice() {
         (&["load", "https://h/", "-d", "0"], "a run of no length measures nothing"),
         (&["load", "https://h/", "-d", "1y"], "is no duration"),
         (&["load", "https://h/", "-n", "0"], "0 is not in 1.."),
-        (&["load", "https://h/", "-c", "2", "-t", "3"], "give each at least one (-c 3), or use fewer threads"),
+        (
+            &["load", "https://h/", "-c", "2", "-t", "3"],
+            "give each at least one (-c 3), or use fewer threads",
+        ),
         (&["load", "https://h/", "-c", "0"], "connections: 1 to 1000000 are possible"),
         (&["load", "https://h/", "-R", "0"], "the rate has to be above 0"),
         (&["load", "https://h/", "-R", "nan"], "the rate has to be above 0"),
@@ -81,7 +84,10 @@ fn wrong_flags_are_usage_errors_with_advice() {
             &["load", "https://h/", "--tls", "1.2", "--cipher", "TLS_AES_128_GCM_SHA256"],
             "none of the cipher suites is one of TLSv1.2",
         ),
-        (&["load", "https://h/", "--tls", "1.2", "--group", "X25519MLKEM768"], "TLS 1.2 has no group X25519MLKEM768"),
+        (
+            &["load", "https://h/", "--tls", "1.2", "--group", "X25519MLKEM768"],
+            "TLS 1.2 has no group X25519MLKEM768",
+        ),
         (&["load", "https://h/", "--group", "X25591"], "did you mean \"X25519\"?"),
         (&["load", "https://h/", "-H", "no colon"], "write it as 'Name: value'"),
         (&["load", "https://h/", "-H", "a b: c"], "is no name of a header"),
@@ -267,7 +273,8 @@ fn the_manual_page_tells_every_flag_and_key() {
     for (command, next) in [("serve", "CHECK"), ("load", "COMPLETIONS")] {
         let begin = page.find(&format!("\n.SH \"LINERATE {}\"\n", command.to_uppercase())).unwrap();
         let section = &page[begin..];
-        let section = &section[..section.find(&format!("\n.SH \"LINERATE {next}\"\n")).unwrap_or(section.len())];
+        let section =
+            &section[..section.find(&format!("\n.SH \"LINERATE {next}\"\n")).unwrap_or(section.len())];
         for flag in flags_of(command).iter().filter(|flag| *flag != "--help") {
             assert!(section.contains(&format!("\\fB{}\\fR", flag.replace('-', "\\-"))), "{command} {flag}");
         }

@@ -7,6 +7,12 @@ use linerate_tls::ConnectFailure;
 
 use crate::response::ResponseFault;
 
+/// How running out of local ports is counted.
+pub(crate) const NO_PORT: &str = "connect: no local port is free";
+/// What can be done about it.
+pub(crate) const NO_PORT_ADVICE: &str = "every local port towards this server is taken or waits for its end: widen \
+    net.ipv4.ip_local_port_range, use fewer connections, or give the server more addresses or ports";
+
 /// What ended a connection.
 #[derive(Debug)]
 pub(crate) enum Fault {
@@ -38,16 +44,17 @@ impl Fault {
     /// The kind, to count by.
     pub(crate) fn kind(&self) -> String {
         match self {
-            Self::Connect(error) => format!("connect: {}", io_kind(error)),
+            Self::Connect(error) if error.kind() == io::ErrorKind::AddrNotAvailable => NO_PORT.to_owned(),
+            Self::Connect(error) => format!("connect: {}", error.kind()),
             Self::Handshake(failure) => format!("handshake: {}", failure.kind()),
             Self::ClosedInHandshake => "handshake: closed".to_owned(),
-            Self::Socket(error) => format!("socket: {}", io_kind(error)),
+            Self::Socket(error) => format!("socket: {}", error.kind()),
             Self::Record(error) => format!("record: {}", error.label()),
             Self::Response(fault) => format!("response: {fault}"),
             Self::Stale | Self::ClosedBeforeResponse => "closed before the response".to_owned(),
             Self::ClosedInResponse => "closed in the response".to_owned(),
             Self::TimedOut(stage) => format!("timed out: {stage}"),
-            Self::Source(error) => format!("verify: the source cannot be read: {}", io_kind(error)),
+            Self::Source(error) => format!("verify: the source cannot be read: {}", error.kind()),
         }
     }
 
@@ -59,21 +66,13 @@ impl Fault {
     /// The whole story, for the case that no connection at all came about.
     pub(crate) fn story(&self) -> String {
         match self {
-            Self::Connect(error) if error.kind() == io::ErrorKind::AddrNotAvailable => format!(
-                "{error}: every local port is taken: widen net.ipv4.ip_local_port_range, or use fewer connections"
-            ),
+            Self::Connect(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+                format!("{error}: {NO_PORT_ADVICE}")
+            }
             Self::Connect(error) | Self::Socket(error) => error.to_string(),
             Self::Handshake(failure) => failure.to_string(),
             Self::Record(error) => error.to_string(),
             other => other.kind(),
         }
-    }
-}
-
-/// An error's kind without numbers and addresses: "connection refused".
-fn io_kind(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::AddrNotAvailable => "no local port is free".to_owned(),
-        kind => kind.to_string(),
     }
 }

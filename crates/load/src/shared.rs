@@ -20,7 +20,6 @@ pub(crate) struct Progress {
     pub(crate) responses: AtomicU64,
     pub(crate) body_bytes: AtomicU64,
     pub(crate) errors: AtomicU64,
-    pub(crate) connected: AtomicU64,
 }
 
 /// The threads' common ground.
@@ -57,7 +56,7 @@ impl Shared {
             unended: AtomicU64::new(requests),
             connected: AtomicBool::new(false),
             failed_attempts: AtomicU64::new(0),
-            hopeless_attempts: HOPELESS_ATTEMPTS.min(u64::from(connections)),
+            hopeless_attempts: HOPELESS_ATTEMPTS.min(u64::from(connections)).min(requests),
             failure: Mutex::new(None),
             ready: AtomicU32::new(0),
             began: (Mutex::new(None), Condvar::new()),

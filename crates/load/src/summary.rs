@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use crate::{
+    fault::{NO_PORT, NO_PORT_ADVICE},
     report::{Distribution, LoadReport},
     units::{bits, bytes, count, digits, microseconds},
 };
@@ -89,6 +90,9 @@ impl Summary<'_> {
         }
         for (kind, times) in &report.errors {
             line("errors", &format!("{} × {kind}", count(*times)))?;
+        }
+        if report.errors.contains_key(NO_PORT) {
+            line("", NO_PORT_ADVICE)?;
         }
         for mismatch in &report.mismatches {
             let byte = |byte: Option<u8>| byte.map_or("nothing".to_owned(), |byte| format!("0x{byte:02x}"));

@@ -256,6 +256,5 @@ impl<'run> Worker<'run> {
         if !tally.errors.is_empty() {
             progress.errors.store(tally.errors.values().sum(), Relaxed);
         }
-        progress.connected.store(tally.totals.connections, Relaxed);
     }
 }

@@ -364,3 +364,29 @@ fn debug_output_shows_no_key() {
     let shown = format!("{server:?}");
     assert!(shown.contains("sequence") && !shown.contains("10, 10"), "{shown}");
 }
+
+#[test]
+fn the_record_behind_one_that_was_thrown_away_is_opened() {
+    for version in VERSIONS {
+        for aead in Aead::ALL {
+            let [mut server, mut client] = ends(version, aead, 1000, 100);
+            for skipped in 0..4 {
+                for _ in 0..skipped {
+                    send(&mut server, &text(100)).unwrap();
+                    client.skip_record().unwrap();
+                }
+                let mut record = send(&mut server, b"opened").unwrap();
+                let Event::Data(range) = client.receive(&mut record, 0).unwrap() else {
+                    panic!("it is data")
+                };
+                assert_eq!(&record[range], b"opened");
+            }
+            // One that was passed over without having been sent, or the other way round, is noticed.
+            client.skip_record().unwrap();
+            let mut record = send(&mut server, b"refused").unwrap();
+            assert_eq!(client.receive(&mut record, 0), Err(RecordError::BadRecordMac));
+            // INV-OPEN-1
+            assert!(client.skip_record().is_err());
+        }
+    }
+}

@@ -7,8 +7,8 @@ use linerate_record::{
     Channel, ContentType, Event, HEADER_BYTES, KeyUpdateRate, Opener, RecordLimit, Sealer, Version,
 };
 use linerate_tls::{
-    CipherSuite, ClientHandshake, ClientKeySchedule, ConnectFailure, ConnectStep, Connected, Connector, Group,
-    TlsPolicy, Trust,
+    CipherSuite, ClientHandshake, ClientKeySchedule, ConnectFailure, ConnectStep, Connected, Connector,
+    Group, TlsPolicy, Trust,
 };
 use rustls::{
     ServerConfig, ServerConnection,
@@ -118,7 +118,11 @@ fn exchange(connected: Connected, server: &mut ServerConnection, mut arrived: Ve
     for round in 0_u8..3 {
         let mut outgoing = Vec::new();
         channel.prepare_sending(&mut outgoing).unwrap();
-        channel.sealer().unwrap().seal_append(ContentType::ApplicationData, &[round; 500], &mut outgoing).unwrap();
+        channel
+            .sealer()
+            .unwrap()
+            .seal_append(ContentType::ApplicationData, &[round; 500], &mut outgoing)
+            .unwrap();
         tell(server, &outgoing).unwrap();
         let mut request = [0; 500];
         server.reader().read_exact(&mut request).unwrap();
@@ -246,7 +250,11 @@ fn a_forged_handshake_is_refused() {
     flight[at] ^= 1;
     outgoing.clear();
     let failure = handshake.advance(&mut flight, &mut outgoing).unwrap_err();
-    assert!(["certificate", "misbehaved", "malformed"].contains(&failure.kind()), "{}: {failure}", failure.kind());
+    assert!(
+        ["certificate", "misbehaved", "malformed"].contains(&failure.kind()),
+        "{}: {failure}",
+        failure.kind()
+    );
     assert_eq!((outgoing[0], outgoing.len()), (21, 7), "an alert");
     assert!(handshake.advance(&mut flight, &mut outgoing).is_err(), "it is over");
 }
@@ -257,7 +265,7 @@ fn what_is_no_tls_is_said_to_be_none() {
     for (answer, kind) in [
         (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "not TLS"),
         (b"\x16\x03\x03\xff\xff", "malformed"),
-        (b"\x16\x03\x03\x00\x04\x63\x00\x00\x00", "malformed"),
+        (b"\x16\x03\x03\x00\x04\x63\x00\x00\x00", "misbehaved"),
         (b"\x15\x03\x03\x00\x02\x02\x28", "alert"),
     ] {
         let mut handshake = ClientHandshake::start(&connector, "h", &mut Vec::new()).unwrap();

@@ -94,10 +94,15 @@ impl Worker<'_> {
     pub(super) fn send_due(&mut self, now: Instant) {
         while let Some(schedule) = &mut self.schedule {
             let due = schedule.due();
-            if due > now || self.idle.is_empty() || !self.shared.take_request() {
+            if due > now || self.idle.is_empty() {
                 return;
             }
             schedule.advance();
+            if !self.shared.take_request() {
+                // There is nothing to be due any more.
+                self.schedule = None;
+                return;
+            }
             let Some(index) = self.idle.pop_front() else { return };
             self.slots[index].idle = false;
             self.slots[index].asking = Some(Pending { due: Some(due), retried: false });

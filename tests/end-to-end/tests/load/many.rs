@@ -15,7 +15,7 @@ fn ten_thousand_connections_are_opened_and_served() {
     }
     let site = Site::empty();
     site.add_pattern("f.bin", 5_000);
-    let fixture = Fixture::start_toml(site, "[limits]\nconnections = 12000\nhandshakes = 2000\n");
+    let fixture = Fixture::start_toml(site, "[limits]\nconnections = 12000\n");
     let folder = fixture.site.path().to_str().unwrap().to_owned();
     let url = fixture.url(Transport::Plain, "f.bin");
     let words = [url.as_str(), "-c", "10000", "-t", "2", "-n", "30000", "--verify", &folder];

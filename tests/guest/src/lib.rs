@@ -1,13 +1,15 @@
 //! What tests of kernel TLS stand on, beside `linerate-end-to-end`: whether this kernel has it, what it has counted,
-//! and nginx as a peer that uses it.
+//! nginx as a peer that uses it, and openssl as a client that is talked to in turns.
 //!
 //! The counters are the network namespace's: tests that read them must run one at a time (`--test-threads=1`), and
 //! alone on the machine. `guest/test` sees to both.
 
 mod nginx;
+mod openssl_session;
 mod statistics;
 
 pub use nginx::Nginx;
+pub use openssl_session::OpensslSession;
 pub use statistics::{Kernel, TlsStatistics};
 
 /// Whether the kernel knows TLS (`TCP_ULP` of the name `tls`). Where not, the test is left out loudly.

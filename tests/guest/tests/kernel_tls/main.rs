@@ -1,4 +1,5 @@
 //! Kernel TLS for real: the kernel, a peer that uses it, and linerate's engines on a machine that has it.
 
+mod kernel_engine;
 mod peer;
 mod user_engine;

@@ -1,0 +1,9 @@
+//! linerate's kernel engine, where there is a kernel for it.
+
+mod faults;
+mod fixture;
+mod key_updates;
+mod load;
+mod matrix;
+mod operation;
+mod record_limit;

@@ -67,6 +67,8 @@ impl<K: KeySource> Link<K> {
                 self.flush().await?;
             }
             if pieces.is_done() {
+                // An idle connection holds none (INV-MEMORY-1).
+                self.unsent = Vec::new();
                 return if corked {
                     socket::hold_small_segments(&self.stream, false).map_err(Ending::Socket)
                 } else {
@@ -106,7 +108,9 @@ impl<K: KeySource> Link<K> {
             let waiting = &self.unsent[self.unsent_done..];
             match socket::send(&self.stream, waiting, Follows::Nothing) {
                 Ok(sent) if sent == waiting.len() => {
-                    self.unsent = Vec::new();
+                    // The memory stays for what the socket does not take of the next batch: given back each time, it
+                    // costs a slow peer's connection a tenth of its CPU in page faults.
+                    self.unsent.clear();
                     self.unsent_done = 0;
                 }
                 Ok(sent) => {

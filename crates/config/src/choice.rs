@@ -86,8 +86,10 @@ pub enum EngineChoice {
     Auto,
     /// The batched record engine in user space, always.
     User,
+    /// The kernel (Linux kTLS), for large responses and where it can; else the engine in user space.
+    Kernel,
 }
-words!(EngineChoice, "engine", ["auto" => Auto, "user" => User]);
+words!(EngineChoice, "engine", ["auto" => Auto, "user" => User, "kernel" => Kernel]);
 
 /// How an access log line is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,7 +141,7 @@ mod tests {
     #[test]
     fn a_wrong_word_names_the_nearest_and_all() {
         let message = "usr".parse::<EngineChoice>().unwrap_err().to_string();
-        assert_eq!(message, "unknown engine \"usr\"; did you mean \"user\"? (allowed: auto, user)");
+        assert_eq!(message, "unknown engine \"usr\"; did you mean \"user\"? (allowed: auto, user, kernel)");
         let message = "1.1".parse::<TlsVersion>().unwrap_err().to_string();
         assert!(message.ends_with("(allowed: 1.2, 1.3)"), "{message}");
     }

@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use crate::document::{Document, FreeEntry, Table, Value};
 use crate::keys::Section;
 use crate::rules::{Draft, Said, SiteDraft};
-use crate::settings::{Limits, Timeouts, Tls, UserEngine};
+use crate::settings::{KernelEngine, Limits, Timeouts, Tls, UserEngine};
 use crate::site::{CacheControlRule, CertificateFiles, HeaderRule, SitePolicy};
 use crate::{AdminAddress, Error, Fault, Hsts, ListenAddress, LogTarget, Origin, header, site_name};
 
@@ -79,6 +79,9 @@ fn read_top(table: Table<'_>) -> Draft {
     }
     if let Some(user_engine) = section("user_engine", Section::UserEngine) {
         read_user_engine(user_engine, &mut draft.user_engine);
+    }
+    if let Some(kernel_engine) = section("kernel_engine", Section::KernelEngine) {
+        read_kernel_engine(kernel_engine, &mut draft.kernel_engine);
     }
     let mut default_certificates = Vec::new();
     if let Some(defaults) = section("site_defaults", Section::SiteDefaults) {
@@ -173,6 +176,11 @@ fn read_user_engine(table: Table<'_>, engine: &mut UserEngine) {
     }
 }
 
+fn read_kernel_engine(table: Table<'_>, engine: &mut KernelEngine) {
+    table.set("from", &mut engine.from_bytes, |value| value.size_bytes(0..=64 * TIB));
+    table.set("after", &mut engine.after_bytes, |value| value.size_bytes(0..=64 * TIB));
+}
+
 fn read_site(table: Table<'_>, policy: &SitePolicy, certificates: &[CertificateFiles]) -> SiteDraft {
     let mut site = SiteDraft::new(table.origin(), policy.clone(), certificates.to_vec());
     table.set("names", &mut site.names, |value| {
@@ -201,6 +209,7 @@ fn read_policy(table: Table<'_>, policy: &mut SitePolicy) {
     table.set("dotfiles", &mut policy.dotfiles, Value::boolean);
     table.set("symlinks", &mut policy.symlinks, Value::parsed);
     table.set("precompressed", &mut policy.precompressed, Value::boolean);
+    table.set("immutable", &mut policy.immutable, Value::boolean);
     table.set("charset", &mut policy.charset, read_charset);
     table.set("media_types", &mut policy.media_types, |value| {
         let types = value.free_entries()?.into_iter().map(read_media_type);

@@ -15,6 +15,8 @@ pub enum Section {
     Timeouts,
     /// `[user_engine]`
     UserEngine,
+    /// `[kernel_engine]`
+    KernelEngine,
     /// `[[site]]`
     Site,
     /// `[site_defaults]`, which has the keys of `[[site]]` but `names` and `root`
@@ -31,11 +33,12 @@ pub enum Section {
 
 impl Section {
     /// The sections that are tables at the top of the file.
-    pub(crate) const AT_TOP: [(&'static str, Section); 6] = [
+    pub(crate) const AT_TOP: [(&'static str, Section); 7] = [
         ("tls", Section::Tls),
         ("limits", Section::Limits),
         ("timeouts", Section::Timeouts),
         ("user_engine", Section::UserEngine),
+        ("kernel_engine", Section::KernelEngine),
         ("site_defaults", Section::SiteDefaults),
         ("site", Section::Site),
     ];
@@ -49,6 +52,10 @@ impl Section {
             Section::Limits => ("[limits]", "Bounds on what clients can take."),
             Section::Timeouts => ("[timeouts]", "How long things may take."),
             Section::UserEngine => ("[user_engine]", "How the user engine works."),
+            Section::KernelEngine => (
+                "[kernel_engine]",
+                "When a connection moves to kernel TLS, for good. It has an effect with engine = \"kernel\" only.",
+            ),
             Section::Site => {
                 ("[[site]]", "What is served; one block a site. Without names it is the default site.")
             }
@@ -79,6 +86,7 @@ impl Section {
             Section::Limits => "limits.",
             Section::Timeouts => "timeouts.",
             Section::UserEngine => "user_engine.",
+            Section::KernelEngine => "kernel_engine.",
             Section::Site => "site.",
             Section::SiteDefaults => "site_defaults.",
             Section::Certificates => "certificates.",
@@ -171,11 +179,12 @@ pub const KEYS: &[Key] = &[
     key(
         Section::Top,
         "engine",
-        "\"auto\" or \"user\"",
+        "\"auto\", \"user\" or \"kernel\"",
         r#""auto""#,
         r#""user""#,
-        "What encrypts the bulk of each connection: user is the batched record engine in user space, auto leaves the \
-         choice to the server.",
+        "What encrypts the bulk of each connection: user is the batched record engine in user space, kernel is Linux \
+         kernel TLS for large responses (user where the kernel cannot), auto leaves the choice to the server: today \
+         that is user.",
     ),
     key(
         Section::Top,
@@ -382,6 +391,22 @@ pub const KEYS: &[Key] = &[
         "Unsent bytes in a socket above which it counts as full (TCP_NOTSENT_LOWAT).",
     ),
     key(
+        Section::KernelEngine,
+        "from",
+        "size, 0B to 64TiB",
+        r#""64KiB""#,
+        r#""1MiB""#,
+        "The first response of this size or more, its head included, moves its connection into the kernel.",
+    ),
+    key(
+        Section::KernelEngine,
+        "after",
+        "size, 0B to 64TiB",
+        r#""0B""#,
+        r#""4MiB""#,
+        "Bytes that a connection sends by the user engine before it may move; it then moves in the middle of a response.",
+    ),
+    key(
         Section::Site,
         "names",
         "list of host names",
@@ -431,6 +456,15 @@ pub const KEYS: &[Key] = &[
         "true",
         "false",
         "Whether FILE.br, FILE.zst and FILE.gz are served for FILE to clients that accept them.",
+    ),
+    key(
+        Section::Site,
+        "immutable",
+        BOOLEAN,
+        "false",
+        "true",
+        "Whether no file is ever changed in place (new ones take its name instead): then kernel TLS in a network \
+         adapter may read it while it is sent, without a copy (TLS_TX_ZEROCOPY_RO). A change would break transfers.",
     ),
     key(
         Section::Site,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use crate::settings::{AccessLog, Limits, Settings, Timeouts, Tls, UserEngine};
+use crate::settings::{AccessLog, KernelEngine, Limits, Settings, Timeouts, Tls, UserEngine};
 use crate::site::{CertificateFiles, Site, SitePolicy};
 use crate::{
     CpuList, EngineChoice, Fault, ListenAddress, Listener, ListenerKind, LogFormat, LogTarget, Origin,
@@ -54,6 +54,7 @@ pub(crate) struct Draft {
     pub(crate) access_log: Option<Said<LogTarget>>,
     pub(crate) log_format: LogFormat,
     pub(crate) user_engine: UserEngine,
+    pub(crate) kernel_engine: KernelEngine,
     pub(crate) default_policy: SitePolicy,
     pub(crate) default_certificates: Vec<CertificateFiles>,
     pub(crate) sites: Vec<SiteDraft>,
@@ -76,6 +77,7 @@ impl Draft {
             access_log: None,
             log_format: LogFormat::default(),
             user_engine: UserEngine::default(),
+            kernel_engine: KernelEngine::default(),
             default_policy: SitePolicy::default(),
             default_certificates: Vec::new(),
             sites: Vec::new(),
@@ -111,6 +113,7 @@ impl Draft {
                 origin: log.origin,
             }),
             user_engine: self.user_engine,
+            kernel_engine: self.kernel_engine,
         })
     }
 

@@ -36,6 +36,8 @@ pub struct Settings {
     pub access_log: Option<AccessLog>,
     /// How the user engine works.
     pub user_engine: UserEngine,
+    /// When connections move to the kernel engine, if `engine` asks for it.
+    pub kernel_engine: KernelEngine,
 }
 
 impl Settings {
@@ -178,6 +180,21 @@ impl Default for UserEngine {
             quantum_bytes: 1 << 20,
             not_sent_low_water_bytes: 16 << 10,
         }
+    }
+}
+
+/// When a connection's sending side moves into the kernel, for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelEngine {
+    /// The first response of at least this size, head included, takes its connection there.
+    pub from_bytes: u64,
+    /// Bytes that the connection has to have sent by the user engine first.
+    pub after_bytes: u64,
+}
+
+impl Default for KernelEngine {
+    fn default() -> Self {
+        KernelEngine { from_bytes: 64 << 10, after_bytes: 0 }
     }
 }
 

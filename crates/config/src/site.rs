@@ -44,6 +44,8 @@ pub struct SitePolicy {
     pub symlinks: Symlinks,
     /// Whether `.br`, `.zst` and `.gz` siblings are served to clients that accept them.
     pub precompressed: bool,
+    /// Whether no file is ever changed in place.
+    pub immutable: bool,
     /// The charset said with text types; `None` says none.
     pub charset: Option<String>,
     /// Media types by file name extension (lower case, without dot), before the built-in ones.
@@ -64,6 +66,7 @@ impl Default for SitePolicy {
             dotfiles: false,
             symlinks: Symlinks::Within,
             precompressed: true,
+            immutable: false,
             charset: Some("utf-8".to_owned()),
             media_types: BTreeMap::new(),
             hsts: None,

@@ -5,12 +5,13 @@ use std::fmt::Write;
 use linerate_config::{KEYS, Section};
 
 /// The sections in the order of the documentation.
-pub(crate) const SECTIONS: [Section; 10] = [
+pub(crate) const SECTIONS: [Section; 11] = [
     Section::Top,
     Section::Tls,
     Section::Limits,
     Section::Timeouts,
     Section::UserEngine,
+    Section::KernelEngine,
     Section::Site,
     Section::Certificates,
     Section::Hsts,

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use linerate_config::{
-    AccessLog, Listener, ListenerKind, Origin, Settings, Site, SitePolicy, TlsVersion, duration_text,
-    size_text,
+    AccessLog, EngineChoice, Listener, ListenerKind, Origin, Settings, Site, SitePolicy, TlsVersion,
+    duration_text, size_text,
 };
 
 /// Displays settings, one fact a line.
@@ -106,6 +106,9 @@ fn write_policy(formatter: &mut fmt::Formatter<'_>, policy: &SitePolicy) -> fmt:
         [("listing", policy.listing), ("dotfiles", policy.dotfiles), ("precompressed", policy.precompressed)];
     let switches = switches.map(|(name, is_on)| format!("{name} {}", if is_on { "on" } else { "off" }));
     line(formatter, "  serving", format_args!("{}, symlinks {}", switches.join(", "), policy.symlinks))?;
+    if policy.immutable {
+        line(formatter, "  content", "immutable: adapters may read it while it is sent")?;
+    }
     if let Some(hsts) = policy.hsts {
         line(formatter, "  HSTS", hsts)?;
     }
@@ -169,5 +172,11 @@ fn write_bounds(formatter: &mut fmt::Formatter<'_>, settings: &Settings) -> fmt:
             size_text(engine.quantum_bytes as u64),
             size_text(u64::from(engine.not_sent_low_water_bytes)),
         ),
-    )
+    )?;
+    let engine = &settings.kernel_engine;
+    if settings.engine == EngineChoice::Kernel {
+        let (from, after) = (size_text(engine.from_bytes), size_text(engine.after_bytes));
+        line(formatter, "kernel engine", format_args!("from responses of {from}, after {after}"))?;
+    }
+    Ok(())
 }

@@ -364,7 +364,7 @@ pub const KEYS: &[Key] = &[
         "size, 16KiB to 16MiB",
         r#""256KiB""#,
         r#""128KiB""#,
-        "Plaintext that is sealed for one send.",
+        "What is sealed for one send at most; a connection that the kernel paces (BBR) sends less.",
     ),
     key(
         Section::UserEngine,

@@ -29,7 +29,7 @@ impl Batches {
         self.batches_until_look = 0;
     }
 
-    /// Bytes of the next batch as it is sent: whole bursts, as many as fit `largest_bytes`, but at least one.
+    /// Bytes of the next batch as it is sent: whole bursts, as many as fit `largest_bytes`; that, where not even one does.
     pub(super) fn next_bytes(&mut self, socket: &impl AsFd, largest_bytes: usize) -> io::Result<usize> {
         if self.batches_until_look == 0 {
             self.batches_until_look = BATCHES_PER_LOOK;
@@ -42,7 +42,7 @@ impl Batches {
         };
         let most = if paced { 1 } else { (largest_bytes / self.burst_bytes).max(1) };
         self.bursts = self.bursts.clamp(1, most);
-        Ok(self.bursts * self.burst_bytes)
+        Ok((self.bursts * self.burst_bytes).min(largest_bytes))
     }
 
     /// The socket took a batch whole: the next may be larger.
@@ -92,10 +92,11 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_larger_than_a_batch_is_one_batch() {
+    fn a_batch_that_is_configured_smaller_than_a_burst_stays_so() {
         let mut batches = batches(300_000, false);
-        assert_eq!(next(&mut batches), 300_000);
-        batches.taken_whole();
-        assert_eq!(next(&mut batches), 300_000);
+        for _ in 0..2 {
+            assert_eq!(next(&mut batches), 262_144);
+            batches.taken_whole();
+        }
     }
 }

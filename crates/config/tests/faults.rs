@@ -88,7 +88,10 @@ fn values_that_are_not_allowed() {
             "f:1:8: cpus: \"5-4\" in \"0-3,5-4\" is no CPU or range of CPUs: write them as taskset -c does, like \
              0-3,8,10-14:2, up to 8191",
         ),
-        ("engine = \"kernal\"", "f:1:10: engine: unknown engine \"kernal\"; did you mean \"kernel\"? (allowed: auto, user, kernel)"),
+        (
+            "engine = \"kernal\"",
+            "f:1:10: engine: unknown engine \"kernal\"; did you mean \"kernel\"? (allowed: auto, user, kernel)",
+        ),
         (
             "access_log = \"\"",
             "f:1:14: access_log: the log's file has no name: write FILE, or - for standard output",

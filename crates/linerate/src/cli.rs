@@ -41,6 +41,13 @@ Examples:
   linerate check --config /etc/linerate/linerate.toml
   linerate check --keys | less";
 
+const DOCTOR_EXAMPLES: &str = "\
+Connects sockets of this machine to each other and puts kernel TLS through its self-test.
+
+Examples:
+  linerate doctor
+  sudo modprobe tls && linerate doctor";
+
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   linerate completions bash > ~/.local/share/bash-completion/completions/linerate
@@ -72,6 +79,9 @@ pub(crate) enum Command {
     /// Ask a server for files, and say how fast, how late and at what price they came
     #[command(after_help = crate::load::EXAMPLES)]
     Load(Box<crate::load::LoadArguments>),
+    /// Say what this machine can do: kernel TLS, by version and cipher, and why not
+    #[command(after_help = DOCTOR_EXAMPLES)]
+    Doctor,
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

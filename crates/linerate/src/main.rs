@@ -45,6 +45,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Check(arguments) if arguments.keys => print(key_list::text().as_bytes())?,
         Command::Check(arguments) => print(check::check(&arguments.serve.source("check")?)?.as_bytes())?,
         Command::Load(arguments) => return load::load(*arguments),
+        Command::Doctor => print(linerate_server::doctor().as_bytes())?,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "linerate", &mut script);

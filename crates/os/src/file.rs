@@ -50,6 +50,24 @@ pub fn read_waiting(file: &File, buffers: &mut [IoSliceMut<'_>], offset: u64) ->
     }
 }
 
+/// A file that is in memory only and has no name, with this content.
+///
+/// # Errors
+/// The kernel's; [`io::ErrorKind::Unsupported`] where there is no `memfd_create`.
+pub fn in_memory(content: &[u8]) -> io::Result<File> {
+    #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+    {
+        let file = File::from(rustix::fs::memfd_create("linerate", rustix::fs::MemfdFlags::CLOEXEC)?);
+        std::os::unix::fs::FileExt::write_all_at(&file, content, 0)?;
+        Ok(file)
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+    {
+        let _ = content;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
 /// How [`read_ahead`] waits for the bytes it asked the disk for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetch {

@@ -103,6 +103,13 @@ pub trait Calls {
     /// [`io::ErrorKind::WouldBlock`] on a full socket: it was not taken. Else the connection is gone.
     fn send_control(&self, socket: BorrowedFd<'_>, content_type: u8, bytes: &[u8]) -> io::Result<()>;
 
+    /// Bytes that TCP has taken of the connection since its beginning, sent or not. What waits in the `tls` module for
+    /// room is not among them.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn taken_bytes(&self, socket: BorrowedFd<'_>) -> io::Result<u64>;
+
     /// As [`socket::send`]; the kernel makes records of it.
     ///
     /// # Errors
@@ -150,6 +157,13 @@ impl Calls for System {
 
     fn send_control(&self, socket: BorrowedFd<'_>, content_type: u8, bytes: &[u8]) -> io::Result<()> {
         platform::send_control(socket, content_type, bytes)
+    }
+
+    fn taken_bytes(&self, socket: BorrowedFd<'_>) -> io::Result<u64> {
+        // In this order: what is acknowledged in between is missing in both, so the sum is never too much.
+        let acknowledged = socket::acknowledged_bytes(&socket).ok_or(io::ErrorKind::NotConnected)?;
+        let rest = socket::unacknowledged_bytes(&socket).ok_or(io::ErrorKind::NotConnected)?;
+        Ok(acknowledged + rest)
     }
 
     fn send(&self, socket: BorrowedFd<'_>, bytes: &[u8], follows: Follows) -> io::Result<usize> {

@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, SockRef, Type};
 use std::{
     fs::File,
     io,
-    net::{IpAddr, SocketAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     os::fd::AsFd,
 };
 
@@ -36,6 +36,38 @@ pub fn listen(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
     socket.set_tcp_nodelay(true)?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+/// Two sockets connected to each other over 127.0.0.1, neither of which waits. With `buffer_bytes` the first sends
+/// from, and the second receives into, a buffer of about this size: it is soon full.
+///
+/// # Errors
+/// The kernel's: no loopback interface, no port, no descriptor.
+pub fn connected_pair(buffer_bytes: Option<usize>) -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let theirs = Socket::new(Domain::IPV4, Type::STREAM.cloexec(), Some(Protocol::TCP))?;
+    if let Some(bytes) = buffer_bytes {
+        // Before connecting, which is when the window's scale is agreed.
+        theirs.set_recv_buffer_size(bytes)?;
+    }
+    theirs.connect(&listener.local_addr()?.into())?;
+    let own_address = theirs.local_addr()?.as_socket();
+    loop {
+        let (ours, peer) = listener.accept()?;
+        // Somebody else on this machine may have been quicker.
+        if Some(peer) != own_address {
+            continue;
+        }
+        let ours = Socket::from(ours);
+        if let Some(bytes) = buffer_bytes {
+            ours.set_send_buffer_size(bytes)?;
+        }
+        for socket in [&ours, &theirs] {
+            socket.set_nonblocking(true)?;
+            socket.set_tcp_nodelay(true)?;
+        }
+        return Ok((ours.into(), theirs.into()));
+    }
 }
 
 /// Sets on a listener what every connection it takes inherits: no delay of small segments (without that the end of a
@@ -294,7 +326,6 @@ mod tests {
     use super::*;
     use std::{
         io::Read,
-        net::TcpStream,
         thread,
         time::{Duration, Instant},
     };

@@ -320,13 +320,19 @@ impl<K> Channel<K> {
         }
     }
 
-    /// The cipher of the records that leave, while they are made here.
+    /// The cipher of the records that leave.
     #[must_use]
-    pub fn sending_aead(&self) -> Option<Aead> {
+    pub fn aead(&self) -> Aead {
         match &self.sending {
-            Sending::Here(sealer) => Some(sealer.aead()),
-            Sending::Elsewhere(_) => None,
+            Sending::Here(sealer) => sealer.aead(),
+            Sending::Elsewhere(handed) => handed.aead,
         }
+    }
+
+    /// Whether the sending key was kept, so that the direction can be handed over ([`Sealer::keeping`]).
+    #[must_use]
+    pub fn keeps_key(&self) -> bool {
+        matches!(&self.sending, Sending::Here(sealer) if sealer.keeps_key())
     }
 
     /// Whether somebody else makes the records that leave.
@@ -359,7 +365,9 @@ impl<K> Channel<K> {
         }
     }
 
-    fn can_change_key(&self) -> bool {
+    /// Whether the sending key can be replaced: not in TLS 1.2, nor where the one who makes the records takes no other.
+    #[must_use]
+    pub fn can_change_key(&self) -> bool {
         match &self.sending {
             Sending::Here(sealer) => sealer.version() == Version::Tls13,
             Sending::Elsewhere(handed) => handed.takes_new_keys,

@@ -117,6 +117,7 @@ impl ControlRecord {
 #[derive(Debug)]
 pub(crate) struct HandedOver {
     pub(crate) version: Version,
+    pub(crate) aead: Aead,
     pub(crate) layout: Layout,
     limit: RecordLimit,
     /// Records that may still be made under this key, control records included. What was made is counted at its most,
@@ -127,8 +128,9 @@ pub(crate) struct HandedOver {
 }
 
 impl HandedOver {
-    pub(crate) fn new(version: Version, layout: Layout, limit: RecordLimit, remaining: u64) -> Self {
-        Self { version, layout, limit, remaining, takes_new_keys: false, control: VecDeque::new() }
+    pub(crate) fn new(version: Version, aead: Aead, limit: RecordLimit, remaining: u64) -> Self {
+        let layout = Layout::new(version, aead);
+        Self { version, aead, layout, limit, remaining, takes_new_keys: false, control: VecDeque::new() }
     }
 
     /// TLS 1.2 has no way to change keys, whoever makes the records.
@@ -150,9 +152,11 @@ impl HandedOver {
         self.remaining = self.remaining.saturating_sub(records);
     }
 
-    /// The next record's number is known to be `sequence`. Control records that still wait are counted already.
+    /// The next record's number is known to be `sequence` at most. Our own count and this one are both safe: the one that
+    /// leaves more is nearer to the truth.
     pub(crate) fn count_from(&mut self, sequence: u64) {
-        self.remaining = self.limit.records().saturating_sub(sequence + self.control.len() as u64);
+        let spent = sequence.saturating_add(self.control.len() as u64);
+        self.remaining = self.remaining.max(self.limit.records().saturating_sub(spent));
     }
 
     pub(crate) fn queue(&mut self, content_type: ContentType, message: &[u8]) {

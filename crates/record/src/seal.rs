@@ -79,13 +79,17 @@ impl Sealer {
         Ok(())
     }
 
+    pub(crate) fn keeps_key(&self) -> bool {
+        self.kept.is_some()
+    }
+
     /// What another record maker needs to go on from here, and what is left for it to make.
     pub(crate) fn hand_over(&self) -> Result<(Handover<'_>, HandedOver), RecordError> {
         let key = self.kept.as_ref().ok_or(RecordError::Misuse("the key was not kept"))?;
         if self.remaining_records() == 0 {
             return Err(RecordError::KeyExhausted);
         }
-        let after = HandedOver::new(self.version, self.layout, self.limit, self.remaining);
+        let after = HandedOver::new(self.version, self.aead, self.limit, self.remaining);
         Ok((Handover::new(key, self.sequence)?, after))
     }
 

@@ -5,8 +5,11 @@ use crate::{
     access_log::AccessLog,
     metrics::{self, Metrics, Single},
     report,
+    snapshot::Snapshot,
 };
+use arc_swap::ArcSwap;
 use linerate_http::{ImfFixdate, Method, RequestLimits, Responder, Status, parse_request};
+use linerate_os::kernel_tls;
 use std::{
     io,
     sync::{
@@ -32,6 +35,7 @@ pub(crate) struct State {
     pub(crate) workers: Vec<Arc<Metrics>>,
     /// The access log, if there is one.
     pub(crate) log: Option<Arc<AccessLog>>,
+    pub(crate) snapshots: Arc<ArcSwap<Snapshot>>,
     /// `/healthz` says no from the moment the server begins to drain.
     pub(crate) draining: AtomicBool,
     pub(crate) started: SystemTime,
@@ -44,6 +48,8 @@ impl State {
         let [succeeded, failed] = [0, 1].map(|index| self.reloads[index].load(Ordering::Relaxed));
         let dropped_lines = self.log.as_ref().map_or(0, |log| log.dropped_lines());
         let gauge = |name, help, value| Single { name, kind: "gauge", help, value };
+        let kernel = self.snapshots.load().kernel.clone();
+        let self_test_failures = kernel.map_or(0, |kernel| kernel.failures().len() as u64);
         metrics::render(
             &self.workers,
             &[
@@ -70,8 +76,14 @@ impl State {
                     "Reloads that left the old configuration or certificate serving.",
                     failed,
                 ),
+                gauge(
+                    "linerate_kernel_tls_self_test_failures",
+                    "What the self-test of kernel TLS found wrong and switched off.",
+                    self_test_failures,
+                ),
                 gauge("linerate_workers", "Workers.", self.workers.len() as u64),
             ],
+            kernel_tls::statistics().ok().as_deref(),
         )
     }
 }

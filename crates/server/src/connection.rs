@@ -108,11 +108,20 @@ async fn secure(
 
 /// The record layer takes over where the handshake stopped (INV-NONCE-2).
 fn channel(established: Established, snapshot: &Snapshot) -> Result<Channel<KeySchedule>, RecordError> {
-    let (send, receive) = (&established.send, &established.receive);
-    let own = RecordLimit::of(send.key.aead());
+    let Established { send, receive, .. } = established;
+    let (version, aead) = (send.key.version(), send.key.aead());
+    let own = RecordLimit::of(aead);
     let limit = snapshot.records_per_key_limit.map_or(own, |records| own.lowered_to(records));
+    // A key is kept only where the kernel may take it later.
+    let may_be_promoted =
+        snapshot.kernel.as_ref().is_some_and(|kernel| kernel.verdict(version, aead).is_ok());
+    let sealer = if may_be_promoted {
+        Sealer::keeping(send.key, send.sequence_number, limit)?
+    } else {
+        Sealer::new(&send.key, send.sequence_number, limit)?
+    };
     Ok(Channel::new(
-        Sealer::new(&send.key, send.sequence_number, limit)?,
+        sealer,
         Opener::new(&receive.key, receive.sequence_number)?,
         established.key_schedule,
         KeyUpdateRate::new(snapshot.key_updates_per_second_limit),

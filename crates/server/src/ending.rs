@@ -21,6 +21,8 @@ pub(crate) enum Ending {
     Socket(io::Error),
     /// A fault in the record layer; the alert is on its way.
     Record(RecordError),
+    /// The kernel did not take the key that the peer was told of.
+    KernelKey(io::Error),
     /// The handshake failed; the word is for metrics.
     Handshake(&'static str),
     /// The file got shorter while it was sent, at this offset.
@@ -49,6 +51,7 @@ impl Ending {
             Self::Socket(_) => Closed::Reset,
             Self::Record(RecordError::KeyExhausted) => Closed::RecordLimit,
             Self::Record(_) => Closed::RecordFault,
+            Self::KernelKey(_) => Closed::KernelKey,
             Self::Handshake(_) => Closed::Handshake,
             Self::Truncated { .. } => Closed::BrokenFile,
             Self::Unreadable(_) => Closed::Unreadable,
@@ -67,6 +70,7 @@ impl fmt::Display for Ending {
             Self::Expired(Expiry::Deadline(stage)) => write!(formatter, "timed out ({stage:?})"),
             Self::Socket(error) => write!(formatter, "the connection failed: {error}"),
             Self::Record(fault) => fault.fmt(formatter),
+            Self::KernelKey(error) => write!(formatter, "the kernel did not take the next key: {error}"),
             Self::Handshake(reason) => write!(formatter, "the handshake failed: {reason}"),
             Self::Truncated { offset } => {
                 write!(formatter, "the file was cut short at byte {offset} while it was sent")

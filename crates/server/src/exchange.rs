@@ -104,6 +104,11 @@ async fn serve_one<K: KeySource>(
             return Ok(Next::Close(Linger::No));
         }
     };
+    if !link.can_send() {
+        // The peer asked for a key update that the kernel cannot make: no other response may begin under the old key
+        // (RFC 8446 4.6.3). A request that is not answered can be sent again elsewhere.
+        return Ok(Next::Close(Linger::UntilPeerCloses));
+    }
     let started = Instant::now();
     let (request, used) = match parsed {
         Ok(parsed) => parsed,
@@ -189,15 +194,24 @@ async fn refuse<K: KeySource>(
 struct Sent {
     /// Bytes of its content, without the head, as logs are expected to tell it.
     content_bytes: u64,
+    /// The engine that carried its last byte.
+    engine: Engine,
+    /// Another carried some before: the connection was promoted in the middle.
+    changed_engine: bool,
     result: Result<(), Ending>,
 }
 
 async fn send<K: KeySource>(link: &mut Link<K>, answer: &Answer) -> Sent {
     let pieces = answer.pieces();
     let mut pieces = Pieces::new(&pieces);
+    let by_user_engine_bytes = link.user_engine_bytes();
+    link.content_is_immutable(answer.immutable);
     let result = link.send(&mut pieces, answer.source(link.channel().is_some())).await;
+    let content_bytes = answer.content_bytes.saturating_sub(pieces.remaining_bytes());
     // The content is the response's end: all of it is left as long as some of the head is.
-    Sent { content_bytes: answer.content_bytes.saturating_sub(pieces.remaining_bytes()), result }
+    let engine = link.engine();
+    let changed_engine = engine == Engine::Kernel && link.user_engine_bytes() > by_user_engine_bytes;
+    Sent { content_bytes, engine, changed_engine, result }
 }
 
 fn log(
@@ -210,7 +224,7 @@ fn log(
 ) {
     let duration = started.elapsed();
     let workplace = &service.workplace;
-    workplace.metrics.respond(status);
+    workplace.metrics.respond(status, sent.engine);
     workplace.metrics.request_seconds.observe(duration);
     let Some(sink) = &workplace.log else { return };
     let text = |bytes: Option<&[u8]>| bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
@@ -235,7 +249,7 @@ fn log(
             server_name: tls.server_name.as_deref(),
             resumed: tls.resumed,
         }),
-        engine: (if client.tls.is_some() { Engine::User } else { Engine::Plain }).label(),
+        engine: if sent.changed_engine { "user+kernel" } else { sent.engine.label() },
         duration,
         complete: sent.result.is_ok(),
     };

@@ -29,5 +29,6 @@ mod workplace;
 /// What every response names as its Server.
 const SERVER: Option<&str> = Some("linerate");
 
+pub use engine::kernel::doctor;
 pub use run::{ServeError, check, run};
 pub use sites::SiteFault;

@@ -5,6 +5,7 @@
 
 mod batches;
 mod close;
+mod kernel;
 mod receive;
 mod send;
 
@@ -16,9 +17,10 @@ use crate::{
     workplace::Workplace,
 };
 use batches::Batches;
+use kernel::KernelSide;
 use linerate_os::socket;
-use linerate_record::{Channel, KeySource, Version};
-use std::{future::poll_fn, io, rc::Rc, task::Poll};
+use linerate_record::{Channel, KeySource};
+use std::{future::poll_fn, io, ops::Range, rc::Rc, task::Poll};
 use tokio::{io::Interest, net::TcpStream};
 
 /// How the bytes on the socket are protected.
@@ -27,6 +29,16 @@ pub(crate) enum Protection<K> {
     Plain,
     /// By TLS records.
     Tls(Box<Channel<K>>),
+}
+
+/// What a turn of an engine came to.
+enum Turn {
+    /// So many bytes of the response left.
+    Sent(u64),
+    /// The socket takes no more for now.
+    Full,
+    /// These bytes of the file are not in memory.
+    Cold(Range<u64>),
 }
 
 /// What a wait ended with.
@@ -54,6 +66,7 @@ pub(crate) struct Link<K> {
     peer_closed: bool,
     /// How large the next batch is.
     batches: Batches,
+    kernel: KernelSide,
 }
 
 impl<K: KeySource> Link<K> {
@@ -75,6 +88,7 @@ impl<K: KeySource> Link<K> {
             arrived: Vec::new(),
             peer_closed: false,
             batches: Batches::default(),
+            kernel: KernelSide::default(),
         }
     }
 
@@ -91,15 +105,17 @@ impl<K: KeySource> Link<K> {
         &mut self.arrived
     }
 
-    /// Whether anything can still be sent: not on a TLS 1.2 connection at its record limit.
+    /// Whether another response may begin: not on a connection at its record limit that cannot change its key.
     pub(crate) fn can_send(&self) -> bool {
         self.channel().is_none_or(Channel::can_send)
     }
 
-    /// Records that this connection can still send: those of TLS 1.2 have one key for all of its life.
+    /// Records that this connection can still send, where it has one key for all of its life.
     pub(crate) fn records_left(&self) -> Option<u64> {
-        let channel = self.channel().filter(|channel| channel.version() == Version::Tls12)?;
-        Some(channel.remaining_records())
+        let channel = self.channel().filter(|channel| !channel.can_change_key())?;
+        // The kernel's are counted as if they were short.
+        let counted_as = if channel.is_handed_over() { kernel::COUNTED_FOR_ONE } else { 1 };
+        Some(channel.remaining_records() / counted_as)
     }
 
     /// Whether the response may say that the connection goes on after it.

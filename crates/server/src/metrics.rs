@@ -50,7 +50,7 @@ macro_rules! labelled {
 
 labelled! {
     /// What carries a response's body.
-    Engine { User => "user", Plain => "plain" }
+    Engine { User => "user", Kernel => "kernel", Plain => "plain" }
 }
 
 labelled! {
@@ -59,6 +59,19 @@ labelled! {
         Connections => "connection_limit",
         Handshakes => "handshake_limit",
         Descriptors => "descriptors",
+    }
+}
+
+labelled! {
+    /// Why a connection that the kernel was to carry stays on the user engine.
+    KernelRefused {
+        Module => "module",
+        Cipher => "cipher",
+        SelfTest => "self_test",
+        RecordLimit => "record_limit",
+        NotConnected => "not_connected",
+        Older => "before_reload",
+        System => "system",
     }
 }
 
@@ -76,6 +89,7 @@ labelled! {
         Reset => "reset",
         RecordFault => "record_fault",
         RecordLimit => "record_limit",
+        KernelKey => "kernel_key",
         BrokenFile => "broken_file",
         Unreadable => "unreadable_file",
         Request => "bad_request",
@@ -116,6 +130,13 @@ pub(crate) struct Metrics {
     pub(crate) responses: Box<[Counter; STATUS_SLOTS]>,
     pub(crate) key_updates_received: Counter,
     pub(crate) key_updates_sent: Counter,
+    /// Responses, by the engine that sent their last byte.
+    pub(crate) responses_by_engine: Family<{ Engine::ALL.len() }>,
+    /// Connections that moved to the kernel.
+    pub(crate) kernel_promotions: Counter,
+    pub(crate) kernel_refused: Family<{ KernelRefused::ALL.len() }>,
+    /// Keys installed in place.
+    pub(crate) kernel_key_updates: Counter,
     pub(crate) cold_reads: Counter,
     pub(crate) handshake_seconds: Histogram,
     pub(crate) request_seconds: Histogram,
@@ -135,6 +156,10 @@ impl Default for Metrics {
             responses: Box::new(std::array::from_fn(|_| Counter::default())),
             key_updates_received: Counter::default(),
             key_updates_sent: Counter::default(),
+            responses_by_engine: Family::default(),
+            kernel_promotions: Counter::default(),
+            kernel_refused: Family::default(),
+            kernel_key_updates: Counter::default(),
             cold_reads: Counter::default(),
             handshake_seconds: Histogram::new(&histogram::HANDSHAKE_BOUNDS_US),
             request_seconds: Histogram::new(&histogram::REQUEST_BOUNDS_US),
@@ -151,7 +176,12 @@ impl Metrics {
         self.closed.of(how as usize).increment();
     }
 
-    pub(crate) fn respond(&self, status: u16) {
+    pub(crate) fn refuse_kernel(&self, reason: KernelRefused) {
+        self.kernel_refused.of(reason as usize).increment();
+    }
+
+    pub(crate) fn respond(&self, status: u16, engine: Engine) {
+        self.responses_by_engine.of(engine as usize).increment();
         self.responses[usize::from(status).min(STATUS_SLOTS - 1)].increment();
     }
 

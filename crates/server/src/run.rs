@@ -1,5 +1,6 @@
 //! The server as a whole: from settings to running workers, and through its signals to its end.
 
+mod kernel;
 mod notices;
 mod reload;
 mod roots;
@@ -11,6 +12,7 @@ pub use start::check;
 use crate::{
     access_log::AccessLog,
     admin,
+    engine::kernel::Capabilities,
     listeners::{Binder, ListenFault},
     report,
     sites::SiteFault,
@@ -120,6 +122,8 @@ struct Server {
     source: Source,
     settings: Settings,
     snapshots: Arc<ArcSwap<Snapshot>>,
+    /// What the kernel carries, if its engine is wanted.
+    kernel: Option<Arc<Capabilities>>,
     /// Made because no site brings a certificate.
     development: Option<DevelopmentCertificate>,
     /// Tells when certificates are to be read anew.
@@ -257,10 +261,15 @@ fn listen_faults(faults: &[ListenFault]) -> ServeError {
     ServeError::Listen(faults.iter().map(ToString::to_string).collect())
 }
 
-fn new_admin_state(workers: &[Handle], log: Option<&Arc<AccessLog>>) -> admin::State {
+fn new_admin_state(
+    workers: &[Handle],
+    log: Option<&Arc<AccessLog>>,
+    snapshots: &Arc<ArcSwap<Snapshot>>,
+) -> admin::State {
     admin::State {
         workers: workers.iter().map(|worker| Arc::clone(&worker.metrics)).collect(),
         log: log.cloned(),
+        snapshots: Arc::clone(snapshots),
         draining: false.into(),
         started: SystemTime::now(),
         reloads: Default::default(),

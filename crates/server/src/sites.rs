@@ -30,6 +30,11 @@ pub(crate) struct Site {
 }
 
 impl Site {
+    /// Whether no file of it is ever changed in place.
+    pub(crate) fn is_immutable(&self) -> bool {
+        self.rules.immutable
+    }
+
     fn open(site: &config::Site, settings: &Settings, secure: bool) -> Result<Self, SiteFault> {
         let fault = |message: String| SiteFault { origin: site.root_origin.to_string(), message };
         let overrides: Vec<(String, String)> = site

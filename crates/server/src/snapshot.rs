@@ -2,6 +2,7 @@
 //! changed (swapped as a whole).
 
 use crate::{
+    engine::kernel::Capabilities,
     exchange::TlsFacts,
     sites::Sites,
     workplace::{TimeLimits, Tuning},
@@ -42,6 +43,8 @@ pub(crate) struct Snapshot {
     /// Records per key before a key update or a close; the cipher's own limit bounds it.
     pub(crate) records_per_key_limit: Option<u64>,
     pub(crate) key_updates_per_second_limit: u32,
+    /// What the kernel carries, if its engine is wanted.
+    pub(crate) kernel: Option<Arc<Capabilities>>,
 }
 
 impl Snapshot {
@@ -51,6 +54,7 @@ impl Snapshot {
         sites: Sites,
         acceptor: Option<Arc<Acceptor>>,
         https_port: Option<u16>,
+        kernel: Option<Arc<Capabilities>>,
     ) -> Self {
         let (limits, timeouts, engine) = (&settings.limits, &settings.timeouts, &settings.user_engine);
         Self {
@@ -77,6 +81,8 @@ impl Snapshot {
                 map_batch_bytes: engine.batch_bytes,
                 map_threshold_bytes: engine.map_threshold_bytes,
                 quantum_bytes: engine.quantum_bytes as u64,
+                kernel_from_bytes: settings.kernel_engine.from_bytes,
+                kernel_after_bytes: settings.kernel_engine.after_bytes,
             },
             mapped_bytes_limit: limits.mapped_bytes,
             not_sent_low_water_bytes: not_sent_low_water_bytes(settings),
@@ -84,6 +90,7 @@ impl Snapshot {
             handshakes_limit: settings.tls.handshakes_in_flight_limit,
             records_per_key_limit: settings.tls.records_per_key_limit,
             key_updates_per_second_limit: settings.tls.key_updates_per_second_limit,
+            kernel,
         }
     }
 

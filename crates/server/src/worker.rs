@@ -166,6 +166,7 @@ impl Worker {
         let sink = setup.log.map(|(log, _)| Sink::new(log));
         let workplace = Workplace::new(metrics, sink, snapshot.tuning, snapshot.time_limits);
         workplace.mapped_bytes.set_limit(snapshot.mapped_bytes_limit);
+        workplace.kernel.replace(snapshot.kernel.clone());
         let limits = CacheLimits { entries: setup.open_files_cached, ..CacheLimits::default() };
         Rc::new(Self {
             service: Rc::new(Service {
@@ -266,6 +267,7 @@ impl Worker {
         workplace.time_limits.set(snapshot.time_limits);
         workplace.adopt_tuning(snapshot.tuning);
         workplace.mapped_bytes.set_limit(snapshot.mapped_bytes_limit);
+        workplace.kernel.replace(snapshot.kernel.clone());
         self.service.files.borrow_mut().clear();
         // What connections inherit from their listener may be another from now on.
         for ear in self.ears.borrow().iter() {

@@ -1,8 +1,15 @@
 //! What the connections of one worker share: its memory, its clock, its counters. Nothing here is shared between
 //! workers but by reading.
 
-use crate::{access_log::Sink, engine::user::Batch, hot_file::MappedBytes, metrics::Metrics, watch::Watches};
+use crate::{
+    access_log::Sink,
+    engine::{kernel::Capabilities, user::Batch},
+    hot_file::MappedBytes,
+    metrics::Metrics,
+    watch::Watches,
+};
 use linerate_http::ImfFixdate;
+use linerate_os::kernel_tls::{Calls, System};
 use std::{
     cell::{Cell, Ref, RefCell},
     rc::Rc,
@@ -29,6 +36,10 @@ pub(crate) struct Tuning {
     pub(crate) map_threshold_bytes: u64,
     /// Bytes a connection may send before others get their turn.
     pub(crate) quantum_bytes: u64,
+    /// The first response of this size takes its connection to the kernel engine.
+    pub(crate) kernel_from_bytes: u64,
+    /// Bytes that a connection has to have sent by the user engine before.
+    pub(crate) kernel_after_bytes: u64,
 }
 
 /// Time limits in milliseconds; from the configuration.
@@ -60,6 +71,10 @@ pub(crate) struct Workplace {
     pub(crate) tuning: Cell<Tuning>,
     pub(crate) time_limits: Cell<TimeLimits>,
     pub(crate) mapped_bytes: Rc<MappedBytes>,
+    /// What the kernel carries, if its engine is wanted.
+    pub(crate) kernel: RefCell<Option<Arc<Capabilities>>>,
+    /// The system calls of kernel TLS; tests put others here.
+    pub(crate) calls: Box<dyn Calls>,
     /// Memory for response heads, lent to one response at a time.
     heads: RefCell<Vec<Vec<u8>>>,
     date: RefCell<ImfFixdate>,
@@ -83,6 +98,8 @@ impl Workplace {
             tuning: Cell::new(tuning),
             time_limits: Cell::new(time_limits),
             mapped_bytes: Rc::default(),
+            kernel: RefCell::default(),
+            calls: Box::new(System),
             heads: RefCell::default(),
             date: RefCell::new(ImfFixdate::at(Self::unix_seconds_signed())),
             started: Instant::now(),

@@ -251,6 +251,19 @@ mod tests {
     }
 
     #[test]
+    fn what_tcp_has_taken_is_counted_from_the_beginning() {
+        use crate::kernel_tls::{Calls, System};
+        use std::io::{Read, Write};
+        let (mut ours, mut theirs) = pair();
+        assert_eq!(System.taken_bytes(ours.as_fd()).unwrap(), 0);
+        for round in 1..=3 {
+            ours.write_all(&[7; 5000]).unwrap();
+            theirs.read_exact(&mut [0; 4321]).unwrap();
+            assert_eq!(System.taken_bytes(ours.as_fd()).unwrap(), round * 5000);
+        }
+    }
+
+    #[test]
     fn a_key_of_the_wrong_length_is_refused_before_the_kernel_sees_it() {
         let (ours, _theirs) = pair();
         for (cipher, length) in

@@ -3,6 +3,7 @@
 //! The server hands an engine [`Pieces`], the response as it is to be read in order, and learns how far it got. An
 //! engine never parses HTTP and never waits: what would wait is reported, and the connection's task waits for it.
 
+pub(crate) mod kernel;
 pub(crate) mod plain;
 pub(crate) mod source;
 pub(crate) mod user;

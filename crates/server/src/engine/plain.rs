@@ -1,15 +1,16 @@
 //! The plaintext engine: heads by `send`, files by `sendfile`, straight from the page cache. It is also the yardstick
-//! that the price of TLS is measured with.
+//! that the price of TLS is measured with. The kernel engine sends by the same steps.
 
 use super::{Piece, Pieces, source::Source};
 use linerate_os::{
     file::{ResidentRead, read_resident},
-    socket::{Follows, send, send_file},
+    kernel_tls::Calls,
+    socket::Follows,
 };
 use std::{
     io::{self, IoSliceMut},
     ops::Range,
-    os::fd::AsFd,
+    os::fd::BorrowedFd,
 };
 
 /// How far a turn got.
@@ -31,7 +32,8 @@ const PROBE_STEP_BYTES: u64 = 128 * 1024;
 
 /// Sends the next of `pieces`, at most `limit_bytes`, without waiting, and strikes it off.
 pub(crate) fn step(
-    socket: &impl AsFd,
+    calls: &(impl Calls + ?Sized),
+    socket: BorrowedFd<'_>,
     pieces: &mut Pieces<'_>,
     source: Option<Source<'_>>,
     limit_bytes: u64,
@@ -43,7 +45,7 @@ pub(crate) fn step(
         Piece::Bytes(bytes) => {
             let follows =
                 if pieces.remaining_bytes() > bytes.len() as u64 { Follows::More } else { Follows::Nothing };
-            send(socket, bytes, follows)
+            calls.send(socket, bytes, follows)
         }
         Piece::File(range) => {
             let Some(source) = source else { return Err(io::ErrorKind::InvalidInput.into()) };
@@ -51,7 +53,7 @@ pub(crate) fn step(
                 return Ok(Step::Cold(cold));
             }
             // Bounded by `limit_bytes`, which is far below usize::MAX.
-            match send_file(socket, source.file, range.start, (range.end - range.start) as usize) {
+            match calls.send_file(socket, source.file, range.start, (range.end - range.start) as usize) {
                 Ok(0) => return Ok(Step::Truncated(range.start)),
                 other => other,
             }

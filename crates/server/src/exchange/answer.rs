@@ -34,6 +34,8 @@ pub(super) struct Answer {
     pub(super) content_bytes: u64,
     /// The head says that the connection goes on.
     pub(super) persists: bool,
+    /// The file is never changed in place.
+    pub(super) immutable: bool,
     /// It does not go on although the client would like it to: it has no room for another response.
     pub(super) is_last: bool,
 }
@@ -72,6 +74,7 @@ impl Answer {
             content_bytes: plan.content_bytes,
             persists,
             is_last: false,
+            immutable: false,
         }
     }
 
@@ -243,7 +246,11 @@ impl Desk<'_, '_> {
         };
         let headers = site.headers(|| format!("/{}", String::from_utf8_lossy(&path.relative)));
         match found {
-            Ok(Served::File(file)) => self.file(file, &headers),
+            Ok(Served::File(file)) => {
+                let mut answer = self.file(file, &headers);
+                answer.immutable = site.is_immutable();
+                answer
+            }
             Ok(Served::NeedsSlash) => {
                 let location = path.directory_location(self.request.query);
                 self.finish(|responder, head| responder.redirect(Status::MovedPermanently, &location, head))

@@ -26,7 +26,9 @@ impl<K: KeySource> Link<K> {
     /// abrupt end where the response is broken, so that nobody takes it for whole (INV-FILE-1).
     pub(crate) async fn close(mut self, ending: &Ending, linger: Linger) {
         match ending {
-            Ending::Socket(_) | Ending::Truncated { .. } | Ending::Unreadable(_) => return,
+            Ending::Socket(_) | Ending::Truncated { .. } | Ending::Unreadable(_) | Ending::KernelKey(_) => {
+                return;
+            }
             // A peer that took nothing for so long will not take a farewell either.
             Ending::Expired(Expiry::Deadline(Stage::Sending) | Expiry::TooSlow) => return,
             _ => {}
@@ -39,7 +41,10 @@ impl<K: KeySource> Link<K> {
         }
         self.watch.reset();
         self.begin(Stage::Closing);
-        if self.flush().await.is_err() || socket::finish_sending(&self.stream).is_err() {
+        if self.flush().await.is_err()
+            || self.wait_for_departure().await.is_err()
+            || socket::finish_sending(&self.stream).is_err()
+        {
             return;
         }
         if linger == Linger::UntilPeerCloses {

@@ -17,7 +17,7 @@ impl<K: KeySource> Link<K> {
         let before = self.arrived.len();
         loop {
             self.answer_key_update()?;
-            if !self.unsent.is_empty() {
+            if !self.unsent.is_empty() || self.has_control() {
                 // Waiting for the peer to take an answer is no reason to wait longer for what it has to say.
                 let waited_for = self.watch.wait();
                 self.flush().await?;
@@ -26,7 +26,8 @@ impl<K: KeySource> Link<K> {
             if self.arrived.len() > before {
                 return Ok(true);
             }
-            if self.peer_closed {
+            if self.peer_closed || !self.can_send() {
+                // Nor is anything awaited that could not be answered.
                 return Ok(false);
             }
             self.wait(true, false).await?;

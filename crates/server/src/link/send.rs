@@ -1,6 +1,6 @@
 //! Sending: the engine's turns, and the waits between them.
 
-use super::{Link, Protection, Woken};
+use super::{Link, Protection, Turn, Woken};
 use crate::{
     ending::Ending,
     engine::{
@@ -13,30 +13,22 @@ use crate::{
 };
 use linerate_os::{
     file::{self, Fetch},
+    kernel_tls::System,
     socket::{self, Follows},
 };
 use linerate_record::{KeySource, MAX_PLAINTEXT_BYTES, Version};
-use std::{io, ops::Range};
+use std::{io, ops::Range, os::fd::AsFd};
 use tokio::io::Interest;
 
 /// Bytes fetched at once where a file is cold.
 const FETCH_BYTES: u64 = 2 << 20;
-
-/// What a turn of an engine came to.
-enum Turn {
-    /// So many bytes of the response left.
-    Sent(u64),
-    /// The socket takes no more for now.
-    Full,
-    /// These bytes of the file are not in memory.
-    Cold(Range<u64>),
-}
 
 impl<K: KeySource> Link<K> {
     /// The engine that carries this connection's responses.
     pub(crate) fn engine(&self) -> Engine {
         match self.protection {
             Protection::Plain => Engine::Plain,
+            Protection::Tls(_) if self.is_promoted() => Engine::Kernel,
             Protection::Tls(_) => Engine::User,
         }
     }
@@ -50,10 +42,8 @@ impl<K: KeySource> Link<K> {
         self.begin(Stage::Sending);
         self.batches.begin_response();
         let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
-        let corked = matches!(self.protection, Protection::Plain) && pieces.remaining_bytes() > quantum_bytes;
-        if corked {
-            socket::hold_small_segments(&self.stream, true).map_err(Ending::Socket)?;
-        }
+        let response_bytes = pieces.remaining_bytes();
+        let mut corked = false;
         let mut turn_bytes = 0;
         let mut last_cold = None;
         loop {
@@ -63,17 +53,23 @@ impl<K: KeySource> Link<K> {
                 // close its side and still read ours.
                 return Err(Ending::PeerClosed);
             }
-            if !self.unsent.is_empty() {
+            if !self.unsent.is_empty() || self.has_control() {
                 self.flush().await?;
             }
             if pieces.is_done() {
                 // An idle connection holds none (INV-MEMORY-1).
                 self.unsent = Vec::new();
+                self.count_exactly();
                 return if corked {
                     socket::hold_small_segments(&self.stream, false).map_err(Ending::Socket)
                 } else {
                     Ok(())
                 };
+            }
+            self.promote_if_due(response_bytes, pieces.remaining_bytes())?;
+            if !corked && self.engine() != Engine::User && pieces.remaining_bytes() > quantum_bytes {
+                corked = true;
+                socket::hold_small_segments(&self.stream, true).map_err(Ending::Socket)?;
             }
             match self.turn(pieces, source)? {
                 Turn::Sent(bytes) => {
@@ -123,11 +119,11 @@ impl<K: KeySource> Link<K> {
                 Err(error) => return Err(Ending::Socket(error)),
             }
         }
-        Ok(())
+        self.flush_control().await
     }
 
     /// Waits until the socket takes bytes again; what arrives meanwhile is received.
-    async fn wait_for_room(&mut self) -> Result<(), Ending> {
+    pub(super) async fn wait_for_room(&mut self) -> Result<(), Ending> {
         self.clear_readiness(Interest::WRITABLE);
         while self.wait(self.wants_to_receive(), true).await? == Woken::Readable {
             self.receive_ready()?;
@@ -138,13 +134,14 @@ impl<K: KeySource> Link<K> {
     fn turn(&mut self, pieces: &mut Pieces<'_>, source: Option<Source<'_>>) -> Result<Turn, Ending> {
         match self.protection {
             Protection::Plain => self.plain_turn(pieces, source),
+            Protection::Tls(_) if self.is_promoted() => self.kernel_turn(pieces, source),
             Protection::Tls(_) => self.sealed_turn(pieces, source),
         }
     }
 
     fn plain_turn(&mut self, pieces: &mut Pieces<'_>, source: Option<Source<'_>>) -> Result<Turn, Ending> {
         let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
-        match plain::step(&self.stream, pieces, source, quantum_bytes) {
+        match plain::step(&System, self.stream.as_fd(), pieces, source, quantum_bytes) {
             Ok(plain::Step::Sent(bytes)) => Ok(Turn::Sent(bytes)),
             Ok(plain::Step::Full(bytes)) => {
                 self.workplace.metrics.send(Engine::Plain, bytes);
@@ -180,6 +177,7 @@ impl<K: KeySource> Link<K> {
             Err(SealFault::Record(fault)) => return Err(Ending::Record(fault)),
         }
         self.workplace.metrics.key_updates_sent.add(channel.key_updates_sent() - updates_before);
+        self.kernel.count(before_bytes - pieces.remaining_bytes());
         let sealed = batch.sealed();
         let sent = match socket::send(&self.stream, sealed, Follows::Nothing) {
             Ok(sent) => sent,

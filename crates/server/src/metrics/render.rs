@@ -1,6 +1,7 @@
 //! The metrics of all workers as Prometheus reads them (text exposition format 0.0.4).
 
-use super::{Closed, Counter, Engine, Histogram, Metrics, Refused};
+use super::{Closed, Counter, Engine, Histogram, KernelRefused, Metrics, Refused};
+use linerate_os::kernel_tls::Statistic;
 use std::{collections::BTreeMap, fmt::Write, sync::Arc};
 
 /// A number of the server as a whole.
@@ -12,8 +13,13 @@ pub(crate) struct Single {
     pub(crate) value: u64,
 }
 
-/// Adds up the workers' metrics and writes them out, then those of the server as a whole.
-pub(crate) fn render(workers: &[Arc<Metrics>], singles: &[Single]) -> String {
+/// Adds up the workers' metrics and writes them out, then those of the server as a whole, then the kernel's own counts
+/// where it has any.
+pub(crate) fn render(
+    workers: &[Arc<Metrics>],
+    singles: &[Single],
+    kernel_statistics: Option<&[Statistic]>,
+) -> String {
     let mut page = Page { text: String::with_capacity(8192), workers };
     page.sum("linerate_connections_total", "counter", "Connections accepted.", |worker| {
         &worker.connections_accepted
@@ -60,6 +66,15 @@ pub(crate) fn render(workers: &[Arc<Metrics>], singles: &[Single]) -> String {
         ]
         .into_iter(),
     );
+    page.labelled(
+        "linerate_http_responses_total",
+        "Responses, by the engine that sent their last byte.",
+        "engine",
+        Engine::ALL.iter().map(|engine| {
+            (engine.label(), page_sum(workers, |worker| worker.responses_by_engine.of(*engine as usize)))
+        }),
+    );
+    page.kernel();
     page.sum(
         "linerate_cold_reads_total",
         "counter",
@@ -79,6 +94,9 @@ pub(crate) fn render(workers: &[Arc<Metrics>], singles: &[Single]) -> String {
     for Single { name, kind, help, value } in singles {
         page.family(name, kind, help);
         let _ = writeln!(page.text, "{name} {value}");
+    }
+    if let Some(statistics) = kernel_statistics {
+        page.kernel_statistics(statistics);
     }
     page.text
 }
@@ -138,6 +156,52 @@ impl Page<'_> {
         }
     }
 
+    fn kernel(&mut self) {
+        self.sum(
+            "linerate_kernel_tls_promotions_total",
+            "counter",
+            "Connections whose sending side moved to kernel TLS.",
+            |worker| &worker.kernel_promotions,
+        );
+        let workers = self.workers;
+        self.labelled(
+            "linerate_kernel_tls_refused_total",
+            "Connections that kernel TLS was meant for and that stayed on the user engine, by reason.",
+            "reason",
+            KernelRefused::ALL.iter().map(|reason| {
+                (reason.label(), page_sum(workers, |worker| worker.kernel_refused.of(*reason as usize)))
+            }),
+        );
+        self.sum(
+            "linerate_kernel_tls_key_updates_total",
+            "counter",
+            "Keys that the kernel took in place of another (among linerate_tls_key_updates_total, sent).",
+            |worker| &worker.kernel_key_updates,
+        );
+    }
+
+    /// `/proc/net/tls_stat`, some of whose lines go down again: all are gauges to a scraper.
+    fn kernel_statistics(&mut self, statistics: &[Statistic]) {
+        let name = "linerate_kernel_tls_stat";
+        self.family(name, "gauge", "The kernel's own counts, /proc/net/tls_stat of this network namespace.");
+        for Statistic { name: counter, value } in statistics {
+            let _ = writeln!(self.text, "{name}{{counter=\"{counter}\"}} {value}");
+        }
+        let promotions = page_sum(self.workers, |worker| &worker.kernel_promotions);
+        let counted: u64 = statistics
+            .iter()
+            .filter(|statistic| ["TlsTxSw", "TlsTxDevice"].contains(&statistic.name.as_str()))
+            .map(|statistic| statistic.value)
+            .sum();
+        if promotions > 0 && counted == 0 {
+            let _ = writeln!(
+                self.text,
+                "# {name}: {promotions} connections were promoted, and the kernel's counts read zero: they are of the \
+                 network namespace that this process is in, and its sockets were made in another."
+            );
+        }
+    }
+
     fn requests(&mut self) {
         let name = "linerate_http_requests_total";
         self.family(name, "counter", "Requests answered, by status.");
@@ -181,7 +245,8 @@ mod tests {
         let workers = [Arc::new(Metrics::default()), Arc::new(Metrics::default())];
         for worker in &workers {
             worker.connections_active.increment();
-            worker.respond(206);
+            worker.respond(206, Engine::Kernel);
+            worker.refuse_kernel(KernelRefused::Cipher);
             worker.send(Engine::User, 1000);
             worker.handshake(linerate_record::Version::Tls13, false);
             worker.handshake_failed("no_shared_cipher");
@@ -190,11 +255,14 @@ mod tests {
         }
         workers[0].connections_active.decrement();
         let example = Single { name: "linerate_example", kind: "gauge", help: "An example.", value: 7 };
-        let text = render(&workers, &[example]);
+        let text = render(&workers, &[example], None);
         for line in [
             "linerate_connections_active 1",
             "linerate_http_requests_total{status=\"206\"} 2",
             "linerate_http_response_bytes_total{engine=\"user\"} 2000",
+            "linerate_http_responses_total{engine=\"kernel\"} 2",
+            "linerate_kernel_tls_refused_total{reason=\"cipher\"} 2",
+            "linerate_kernel_tls_promotions_total 0",
             "linerate_tls_handshakes_total{version=\"TLSv1.3\",result=\"full\"} 2",
             "linerate_tls_handshakes_total{version=\"none\",result=\"no_shared_cipher\"} 2",
             "linerate_http_request_duration_seconds_bucket{le=\"0.00005\"} 0",
@@ -206,5 +274,19 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn the_kernels_counts_are_told_with_a_note_where_they_mislead() {
+        let workers = [Arc::new(Metrics::default())];
+        let statistic = |name: &str, value| Statistic { name: name.to_owned(), value };
+        let page =
+            |value| render(&workers, &[], Some(&[statistic("TlsTxSw", value), statistic("TlsTxDevice", 0)]));
+        let note = |text: &str| text.lines().any(|line| line.starts_with("# linerate_kernel_tls_stat: "));
+        assert!(page(0).contains("linerate_kernel_tls_stat{counter=\"TlsTxSw\"} 0\n"));
+        assert!(!note(&page(0)), "nothing was promoted");
+        workers[0].kernel_promotions.increment();
+        assert!(note(&page(0)));
+        assert!(!note(&page(1)));
     }
 }

@@ -2,7 +2,7 @@
 //! what is under way goes on (INV-RELOAD-2).
 
 use super::{
-    Listening, Server,
+    Listening, Server, kernel,
     roots::Replaced,
     start::{certificate_fault, development, warn_about_certificates},
 };
@@ -108,6 +108,7 @@ impl Server {
         let added = self.bind_added(&settings)?;
 
         self.warn_about_restarts(&settings);
+        self.kernel = kernel::find(&settings, self.kernel.as_ref());
         self.settings = settings;
         self.development = development;
         let changed = self.change_kinds();
@@ -193,6 +194,7 @@ impl Server {
             sites,
             acceptor,
             https_port,
+            self.kernel.clone(),
         )));
     }
 

@@ -1,11 +1,12 @@
 //! Starting: everything is opened and checked before the first connection is taken.
 
 use super::{
-    Listening, ServeError, Server, listen_faults, new_admin_state, notices::Notices, placement,
+    Listening, ServeError, Server, kernel, listen_faults, new_admin_state, notices::Notices, placement,
     reload::CertificateWatch, roots::RootWatch, start_workers,
 };
 use crate::{
     access_log::AccessLog,
+    engine::kernel::Capabilities,
     listeners::Binder,
     report,
     sites::Sites,
@@ -82,18 +83,20 @@ impl Server {
         let log = log.transpose()?;
 
         warn_about(&settings, &sites, &binder, open_files);
-        let snapshot = Snapshot::new(0, &settings, sites, acceptor, https_port);
+        let kernel = kernel::find(&settings, None);
+        let snapshot = Snapshot::new(0, &settings, sites, acceptor, https_port, kernel.clone());
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
         let workers = start_workers(&cpus, ears, &snapshots, log.as_ref(), &settings)?;
         let admin = admin_socket.as_ref().and_then(|socket| socket.local_addr().ok());
-        announce(&settings, &listening, admin, &cpus, development.as_ref());
-        let admin_state = Arc::new(new_admin_state(&workers, log.as_ref()));
+        announce(&settings, &listening, admin, &cpus, development.as_ref(), kernel.as_ref());
+        let admin_state = Arc::new(new_admin_state(&workers, log.as_ref(), &snapshots));
         Ok(Self {
             source,
             settings,
             roots: RootWatch::start(&snapshots),
             notices: Notices::new(),
             snapshots,
+            kernel,
             development,
             changes,
             binder,
@@ -204,14 +207,15 @@ fn announce(
     admin: Option<SocketAddr>,
     cpus: &[Option<usize>],
     development: Option<&DevelopmentCertificate>,
+    kernel: Option<&Arc<Capabilities>>,
 ) {
+    let engine = if kernel.is_some_and(|kernel| kernel.any()) { "kernel" } else { "user" };
     let workers = describe_workers(cpus);
     for listener in listening {
         let line = match listener.kind {
             ListenerKind::Tls => format!(
-                "https://{}/  engine {}, {workers}, {} to TLSv1.3",
+                "https://{}/  engine {engine}, {workers}, {} to TLSv1.3",
                 host_and_port(listener),
-                "user",
                 match settings.tls.minimum_version {
                     linerate_config::TlsVersion::Version12 => "TLSv1.2",
                     linerate_config::TlsVersion::Version13 => "TLSv1.3",

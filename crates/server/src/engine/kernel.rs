@@ -1,0 +1,144 @@
+//! The kernel engine: Linux makes the records (kTLS), files go from the page cache into them by `sendfile`.
+//!
+//! A connection begins on the user engine and is promoted at a record boundary (`switch`), for good. Which versions and
+//! ciphers the kernel of this machine carries is found out once, by doing it (`capabilities`, `self_test`). What is
+//! decided for each record while we make them ourselves (when the key is used up, what a peer's key update asks for) is
+//! still decided by the [`Channel`]; here it is carried out.
+
+mod capabilities;
+mod departure;
+mod report;
+mod self_test;
+#[cfg(test)]
+pub(crate) mod simulated;
+mod switch;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use capabilities::{Capabilities, Carried};
+pub(crate) use departure::Departure;
+pub use report::doctor;
+pub(crate) use report::note;
+pub(crate) use switch::{Refusal, after_control, promote};
+
+use super::{Pieces, plain, source::Source};
+use linerate_os::kernel_tls::{self, Calls};
+use linerate_record::{Aead, Channel, KeySource, MAX_PLAINTEXT_BYTES, RecordError, Version};
+use std::{io, ops::Range, os::fd::BorrowedFd};
+
+/// How far a turn got.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// So many bytes went into the socket, as many as were asked for.
+    Sent(u64),
+    /// So many went, and the socket is full.
+    Full(u64),
+    /// These bytes of the file are not in memory.
+    Cold(Range<u64>),
+    /// The file ends at this offset, earlier than it did when the response began (INV-FILE-1).
+    Truncated(u64),
+    /// A key update is due and waits as a control record: it goes first.
+    KeyUpdate,
+}
+
+/// Why a turn failed. The switch is behind us: the connection ends.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The socket failed.
+    Socket(io::Error),
+    /// The key is used up and cannot be changed.
+    Record(RecordError),
+}
+
+/// The kernel fills records to 2^14 bytes. It may end one earlier (short of memory, or where it stopped reading ahead),
+/// but no earlier than at the end of a page.
+const LEAST_RECORD_BYTES: u64 = 4096;
+
+/// A full record is counted as so many.
+pub(crate) const COUNTED_FOR_ONE: u64 = MAX_PLAINTEXT_BYTES as u64 / LEAST_RECORD_BYTES;
+
+/// Records that a call may need beside those of whole pages: a part of a page at its beginning, another at its end.
+const ENDS: u64 = 2;
+
+/// The most records that the kernel can have made of so many bytes that one call took.
+pub(crate) fn records_at_most(bytes: u64) -> u64 {
+    if bytes == 0 { 0 } else { bytes / LEAST_RECORD_BYTES + ENDS }
+}
+
+/// The most bytes that need no more than so many records; 0 where no call is safe.
+fn bytes_for(records: u64) -> u64 {
+    records
+        .checked_sub(ENDS)
+        .map_or(0, |whole| whole.saturating_mul(LEAST_RECORD_BYTES).saturating_add(LEAST_RECORD_BYTES - 1))
+}
+
+/// Sends the next of `pieces`, at most `limit_bytes`, without waiting, and strikes it off.
+///
+/// All control records must have left before.
+pub(crate) fn step<K: KeySource>(
+    calls: &dyn Calls,
+    socket: BorrowedFd<'_>,
+    channel: &mut Channel<K>,
+    pieces: &mut Pieces<'_>,
+    source: Option<Source<'_>>,
+    limit_bytes: u64,
+) -> Result<Step, Fault> {
+    debug_assert!(channel.next_control().is_none(), "control records go first");
+    count_exactly_near_the_limit(calls, socket, channel, limit_bytes);
+    if bytes_for(channel.remaining_records()) == 0 {
+        // Not enough for a call whose records cannot be counted beforehand.
+        channel.spend(channel.remaining_records());
+    }
+    // A peer that asked for a key update gets it before any further data (RFC 8446 4.6.3), and so does a key's limit.
+    if channel.prepare_sending(&mut Vec::new()).map_err(Fault::Record)? {
+        return Ok(Step::KeyUpdate);
+    }
+    // INV-LIMIT-1: no call makes more records than are left.
+    let left_bytes = bytes_for(channel.remaining_records());
+    let step =
+        plain::step(calls, socket, pieces, source, limit_bytes.min(left_bytes)).map_err(Fault::Socket)?;
+    Ok(match step {
+        plain::Step::Sent(bytes) => {
+            channel.spend(records_at_most(bytes));
+            Step::Sent(bytes)
+        }
+        plain::Step::Full(bytes) => {
+            channel.spend(records_at_most(bytes));
+            Step::Full(bytes)
+        }
+        plain::Step::Cold(range) => Step::Cold(range),
+        plain::Step::Truncated(offset) => Step::Truncated(offset),
+    })
+}
+
+/// Our count is of the most records that there can be. Before it stops anybody, the kernel is asked for its own.
+pub(crate) fn count_exactly_near_the_limit<K: KeySource>(
+    calls: &dyn Calls,
+    socket: BorrowedFd<'_>,
+    channel: &mut Channel<K>,
+    wanted_bytes: u64,
+) {
+    if channel.remaining_records() > records_at_most(wanted_bytes) {
+        return;
+    }
+    // A kernel that does not tell leaves us with our own count, which is safe.
+    if let Ok(sequence) = calls.sequence(socket, os_version(channel.version()), os_cipher(channel.aead())) {
+        // A record that is open, waiting for more bytes, is not in the kernel's count.
+        channel.count_from(sequence.saturating_add(1));
+    }
+}
+
+fn os_version(version: Version) -> kernel_tls::Version {
+    match version {
+        Version::Tls12 => kernel_tls::Version::Tls12,
+        Version::Tls13 => kernel_tls::Version::Tls13,
+    }
+}
+
+fn os_cipher(aead: Aead) -> kernel_tls::Cipher {
+    match aead {
+        Aead::Aes128Gcm => kernel_tls::Cipher::Aes128Gcm,
+        Aead::Aes256Gcm => kernel_tls::Cipher::Aes256Gcm,
+        Aead::ChaCha20Poly1305 => kernel_tls::Cipher::ChaCha20Poly1305,
+    }
+}

@@ -1,0 +1,192 @@
+//! What the kernel of this machine carries, found out by doing it: a pair of connected sockets for each version and
+//! cipher.
+
+use super::{
+    os_cipher, os_version,
+    self_test::{self, ZeroCopy},
+    switch,
+};
+use crate::metrics::KernelRefused;
+use linerate_os::{
+    kernel_tls::{Calls, SendingKey},
+    socket,
+};
+use linerate_record::{Aead, Version};
+use std::{fmt, io, os::fd::AsFd};
+
+/// The versions and ciphers that linerate speaks; the order of all lists.
+pub(crate) const COMBINATIONS: [(Version, Aead); 6] = [
+    (Version::Tls13, Aead::Aes128Gcm),
+    (Version::Tls13, Aead::Aes256Gcm),
+    (Version::Tls13, Aead::ChaCha20Poly1305),
+    (Version::Tls12, Aead::Aes128Gcm),
+    (Version::Tls12, Aead::Aes256Gcm),
+    (Version::Tls12, Aead::ChaCha20Poly1305),
+];
+
+/// How the kernel carries a combination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Carried {
+    /// It takes another key for a connection that has one (TLS 1.3, Linux 6.14).
+    pub(crate) takes_new_keys: bool,
+    /// It knows `TLS_TX_ZEROCOPY_RO`, and bytes were right with it.
+    pub(crate) zero_copy: bool,
+}
+
+/// Why the kernel does not carry a combination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// The `tls` module is not loaded.
+    Module,
+    /// This kernel does not know the version or the cipher, or lacks the algorithm.
+    Cipher,
+    /// It carried it wrongly: how, in words.
+    SelfTest(String),
+    /// It could not be tried: why, in words.
+    System(String),
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Module => formatter.write_str(
+                "no: the tls module is not loaded (modprobe tls; deploy/linerate.modules-load does it at boot)",
+            ),
+            Self::Cipher => formatter.write_str("no: this kernel does not have it"),
+            Self::SelfTest(how) => write!(formatter, "switched off, the self-test failed: {how}"),
+            Self::System(why) => write!(formatter, "not known: {why}"),
+        }
+    }
+}
+
+impl Lack {
+    /// The counter of connections that stay on the user engine for it.
+    pub(crate) fn refused(&self) -> KernelRefused {
+        match self {
+            Self::Module => KernelRefused::Module,
+            Self::Cipher => KernelRefused::Cipher,
+            Self::SelfTest(_) => KernelRefused::SelfTest,
+            Self::System(_) => KernelRefused::System,
+        }
+    }
+}
+
+/// What became of each of [`COMBINATIONS`].
+#[derive(Debug)]
+pub(crate) struct Capabilities {
+    verdicts: [Result<Carried, Lack>; COMBINATIONS.len()],
+    tested: bool,
+    /// What the self-test found wrong, in words.
+    failures: Vec<String>,
+}
+
+impl Capabilities {
+    /// Tries each combination on a pair of sockets; with `tested`, each that the kernel takes is put through the
+    /// self-test, too, and switched off if it fails.
+    pub(crate) fn find(calls: &dyn Calls, tested: bool) -> Self {
+        let mut failures = Vec::new();
+        let verdicts = COMBINATIONS.map(|combination| {
+            let carried = probe(calls, combination)?;
+            if tested { test(calls, combination, carried, &mut failures) } else { Ok(carried) }
+        });
+        Self { verdicts, tested, failures }
+    }
+
+    /// What there is to know of a combination.
+    pub(crate) fn verdict(&self, version: Version, aead: Aead) -> Result<Carried, &Lack> {
+        let index = COMBINATIONS.iter().position(|&combination| combination == (version, aead));
+        match index.map(|index| &self.verdicts[index]) {
+            Some(verdict) => verdict.as_ref().map(|carried| *carried),
+            None => Err(&Lack::Cipher),
+        }
+    }
+
+    /// Combinations with what became of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = ((Version, Aead), Result<Carried, &Lack>)> {
+        COMBINATIONS
+            .into_iter()
+            .zip(self.verdicts.iter().map(|verdict| verdict.as_ref().map(|carried| *carried)))
+    }
+
+    /// Whether the kernel carries any.
+    pub(crate) fn any(&self) -> bool {
+        self.verdicts.iter().any(Result::is_ok)
+    }
+
+    /// Whether the combinations went through the self-test.
+    pub(crate) fn tested(&self) -> bool {
+        self.tested
+    }
+
+    /// Whether all is there that could be: a module that is not loaded now may be later.
+    pub(crate) fn lacks_nothing_that_may_come(&self) -> bool {
+        self.tested
+            && !self.verdicts.iter().any(|verdict| matches!(verdict, Err(Lack::Module | Lack::System(_))))
+    }
+
+    /// What the self-test found wrong and switched off, in words.
+    pub(crate) fn failures(&self) -> &[String] {
+        &self.failures
+    }
+}
+
+/// `TLSv1.3 AES-128-GCM`
+pub(super) fn name((version, aead): (Version, Aead)) -> String {
+    let cipher = match aead {
+        Aead::Aes128Gcm => "AES-128-GCM",
+        Aead::Aes256Gcm => "AES-256-GCM",
+        Aead::ChaCha20Poly1305 => "ChaCha20-Poly1305",
+    };
+    format!("{} {cipher}", version.label())
+}
+
+/// Puts a combination through the self-test, without zero-copy and with it: each is switched off alone.
+fn test(
+    calls: &dyn Calls,
+    (version, aead): (Version, Aead),
+    carried: Carried,
+    failures: &mut Vec<String>,
+) -> Result<Carried, Lack> {
+    if let Err(how) = self_test::run(calls, version, aead, carried, ZeroCopy::No) {
+        failures.push(format!("{}: {how}", name((version, aead))));
+        return Err(Lack::SelfTest(how));
+    }
+    if carried.zero_copy
+        && let Err(how) = self_test::run(calls, version, aead, carried, ZeroCopy::Yes)
+    {
+        failures.push(format!("{} with zero-copy: {how}", name((version, aead))));
+        return Ok(Carried { zero_copy: false, ..carried });
+    }
+    Ok(carried)
+}
+
+/// Sets one connection up. Nothing is sent over it.
+fn probe(calls: &dyn Calls, (version, aead): (Version, Aead)) -> Result<Carried, Lack> {
+    let system = |doing: &'static str| move |error: io::Error| Lack::System(format!("{doing}: {error}"));
+    let (ours, _theirs) =
+        socket::connected_pair(None).map_err(system("two sockets on 127.0.0.1 could not be connected"))?;
+    calls.attach(ours.as_fd()).map_err(|error| match error.raw_os_error() {
+        Some(switch::ENOENT) => Lack::Module,
+        _ => system("the tls module could not be attached")(error),
+    })?;
+    let key = [0x6B; 32];
+    let sending = SendingKey {
+        version: os_version(version),
+        cipher: os_cipher(aead),
+        key: &key[..aead.key_bytes()],
+        vector: &[0x1F; 12],
+        sequence: 0,
+    };
+    calls.install(ours.as_fd(), &sending).map_err(|error| match error.raw_os_error() {
+        Some(switch::EINVAL | switch::ENOENT) => Lack::Cipher,
+        _ => system("no key could be installed")(error),
+    })?;
+    calls
+        .sequence(ours.as_fd(), sending.version, sending.cipher)
+        .map_err(system("the kernel does not tell how many records it has made"))?;
+    Ok(Carried {
+        // The connection ends here: another key for it is only a question.
+        takes_new_keys: version == Version::Tls13 && calls.install(ours.as_fd(), &sending).is_ok(),
+        zero_copy: calls.set_zero_copy(ours.as_fd(), true).is_ok(),
+    })
+}

@@ -1,0 +1,266 @@
+//! The self-test: what the kernel makes of odd offsets and lengths, bodies over 64 KiB and a socket that is kept full,
+//! read back and compared byte for byte.
+//!
+//! There were kernels and servers that sent wrong bytes with valid tags in these very cases: a client notices nothing. So
+//! a combination of version and cipher is not used before it has passed.
+
+use super::{Carried, Departure, Step, after_control, promote, step};
+use crate::engine::{Piece, Pieces, source::Source};
+use linerate_os::{
+    file,
+    kernel_tls::Calls,
+    socket::{self, connected_pair},
+};
+use linerate_record::{
+    Aead, AlertDescription, Channel, Event, KeySource, KeyUpdateRate, Opener, RecordError, RecordHeader,
+    RecordLimit, Sealer, TrafficKey, Version,
+};
+use std::{
+    fs::File,
+    io,
+    net::TcpStream,
+    os::fd::AsFd,
+    time::{Duration, Instant},
+};
+
+/// Bytes of the sending socket's buffer, so small that it is full most of the time.
+const BUFFER_BYTES: usize = 16 * 1024;
+const FILE_BYTES: usize = 150_001;
+/// The peer takes so many bytes at a time, in turn.
+const SIPS_BYTES: [usize; 4] = [1, 4099, 16_411, 977];
+/// The most a call is asked to send, in turn: no call ends where a record does.
+const LIMITS_BYTES: [u64; 3] = [1 << 20, 5003, 70_001];
+/// Small enough that keys change on the way where they can, large enough for all of it where they cannot.
+const RECORDS_PER_KEY: u64 = 1000;
+const RECORDS_PER_KEY_CHANGING: u64 = 12;
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+/// Keys of no secret: they count up.
+struct TestKeys(Version, Aead, u8);
+
+impl TestKeys {
+    fn key(&self) -> Result<TrafficKey, RecordError> {
+        TrafficKey::new(self.0, self.1, &vec![self.2; self.1.key_bytes()], [self.2 ^ 0x3C; 12])
+    }
+
+    fn next(&mut self) -> Result<TrafficKey, RecordError> {
+        self.2 = self.2.wrapping_add(1);
+        self.key()
+    }
+}
+
+impl KeySource for TestKeys {
+    fn next_sending_key(&mut self) -> Result<TrafficKey, RecordError> {
+        self.next()
+    }
+    fn next_receiving_key(&mut self) -> Result<TrafficKey, RecordError> {
+        self.next()
+    }
+}
+
+fn channel(version: Version, aead: Aead, carried: Carried) -> Result<Channel<TestKeys>, RecordError> {
+    let records = if carried.takes_new_keys { RECORDS_PER_KEY_CHANGING } else { RECORDS_PER_KEY };
+    let keys = TestKeys(version, aead, 1);
+    let sealer = Sealer::keeping(keys.key()?, 1, RecordLimit::of(aead).lowered_to(records))?;
+    Ok(Channel::new(sealer, Opener::new(&keys.key()?, 1)?, keys, KeyUpdateRate::new(u32::MAX)))
+}
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length as u64).map(|index| (index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
+}
+
+/// Whether adapters may read the file while it is sent (`TLS_TX_ZEROCOPY_RO`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ZeroCopy {
+    No,
+    Yes,
+}
+
+/// Puts a combination through the test.
+///
+/// # Errors
+/// What went wrong, in words.
+pub(super) fn run(
+    calls: &dyn Calls,
+    version: Version,
+    aead: Aead,
+    carried: Carried,
+    zero_copy: ZeroCopy,
+) -> Result<(), String> {
+    Test::new(calls, version, aead, carried)?.run(zero_copy)
+}
+
+struct Test<'a> {
+    calls: &'a dyn Calls,
+    ours: TcpStream,
+    theirs: TcpStream,
+    sender: Channel<TestKeys>,
+    receiver: Channel<TestKeys>,
+    carried: Carried,
+    file: File,
+    content: Vec<u8>,
+    /// Bytes on the wire that are no whole record yet.
+    partial: Vec<u8>,
+    received: Vec<u8>,
+    closed: bool,
+    turn: usize,
+    deadline: Instant,
+}
+
+impl<'a> Test<'a> {
+    fn new(calls: &'a dyn Calls, version: Version, aead: Aead, carried: Carried) -> Result<Self, String> {
+        let content = pattern(FILE_BYTES);
+        let (ours, theirs) =
+            connected_pair(Some(BUFFER_BYTES)).map_err(|error| format!("no sockets: {error}"))?;
+        Ok(Self {
+            calls,
+            ours,
+            theirs,
+            sender: channel(version, aead, carried).map_err(|fault| fault.to_string())?,
+            receiver: channel(version, aead, carried).map_err(|fault| fault.to_string())?,
+            carried,
+            file: file::in_memory(&content).map_err(|error| format!("no file: {error}"))?,
+            content,
+            partial: Vec::new(),
+            received: Vec::new(),
+            closed: false,
+            turn: 0,
+            deadline: Instant::now() + TIME_LIMIT,
+        })
+    }
+
+    fn run(mut self, zero_copy: ZeroCopy) -> Result<(), String> {
+        let socket = self.ours.try_clone().map_err(|error| error.to_string())?;
+        let mut departure = promote(self.calls, socket.as_fd(), &mut self.sender, self.carried, 0)
+            .map_err(|refusal| format!("the switch was refused: {refusal:?}"))?;
+        if zero_copy == ZeroCopy::Yes {
+            self.calls.set_zero_copy(socket.as_fd(), true).map_err(|error| error.to_string())?;
+        }
+        let head = pattern(317);
+        // Offsets and lengths on neither side of any boundary, one body over 64 KiB, parts with heads in between.
+        let pieces = [
+            Piece::Bytes(&head),
+            Piece::File(1..70_002),
+            Piece::Bytes(&head[..1]),
+            Piece::File(4095..4097),
+            Piece::Bytes(&head[..129]),
+            Piece::File(16_383..49_154),
+            Piece::File(0..FILE_BYTES as u64),
+        ];
+        let expected: Vec<u8> = pieces
+            .iter()
+            .flat_map(|piece| match piece {
+                Piece::Bytes(bytes) => bytes,
+                Piece::File(range) => &self.content[range.start as usize..range.end as usize],
+            })
+            .copied()
+            .collect();
+        let file = self.file.try_clone().map_err(|error| error.to_string())?;
+        let source = Some(Source { file: &file, mapping: None });
+        let mut pieces = Pieces::new(&pieces);
+        while !pieces.is_done() {
+            self.send_control(&socket, &mut departure)?;
+            let limit_bytes = LIMITS_BYTES[self.turn % LIMITS_BYTES.len()];
+            let (calls, sender) = (self.calls, &mut self.sender);
+            match step(calls, socket.as_fd(), sender, &mut pieces, source, limit_bytes) {
+                Ok(Step::Full(bytes)) => {
+                    departure.add(bytes);
+                    self.sip()?;
+                }
+                Ok(Step::Sent(bytes)) => departure.add(bytes),
+                Ok(Step::KeyUpdate) => {}
+                // Memory that was swapped out comes back when it is read.
+                Ok(Step::Cold(range)) => {
+                    file::read_ahead(&file, range.start, range.end - range.start, file::Fetch::Read)
+                        .map_err(|error| error.to_string())?
+                }
+                Ok(Step::Truncated(offset)) => return Err(format!("the file seems to end at byte {offset}")),
+                Err(fault) => return Err(format!("sending failed: {fault:?}")),
+            }
+            self.turn += 1;
+            self.in_time()?;
+        }
+        self.sender
+            .alert(AlertDescription::CloseNotify, &mut Vec::new())
+            .map_err(|fault| fault.to_string())?;
+        self.send_control(&socket, &mut departure)?;
+        // What is told to have left must arrive even if the sending side is closed at once.
+        while !departure
+            .is_complete(self.calls, socket.as_fd(), &self.sender)
+            .map_err(|error| error.to_string())?
+        {
+            self.sip()?;
+        }
+        socket::finish_sending(&socket).map_err(|error| error.to_string())?;
+        while !self.closed {
+            self.sip()?;
+        }
+        self.compare(&expected)
+    }
+
+    fn compare(&self, expected: &[u8]) -> Result<(), String> {
+        if self.received == expected {
+            return Ok(());
+        }
+        let differing = self.received.iter().zip(expected).position(|(one, other)| one != other);
+        let at = differing.unwrap_or_else(|| self.received.len().min(expected.len()));
+        Err(format!("byte {at} of {} is not what was sent ({} arrived)", expected.len(), self.received.len()))
+    }
+
+    fn in_time(&self) -> Result<(), String> {
+        if Instant::now() < self.deadline { Ok(()) } else { Err("it stalled".to_owned()) }
+    }
+
+    /// Control records go first, however full the socket is.
+    fn send_control(&mut self, socket: &TcpStream, departure: &mut Departure) -> Result<(), String> {
+        while let Some(record) = self.sender.next_control().copied() {
+            let sent =
+                self.calls.send_control(socket.as_fd(), record.content_type().wire(), record.payload());
+            match sent {
+                Ok(()) => after_control(self.calls, socket.as_fd(), &mut self.sender, departure)
+                    .map(|_| ())
+                    .map_err(|error| format!("the next key was refused: {error}"))?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.sip()?,
+                Err(error) => return Err(format!("a control record was refused: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// The peer takes a little, and opens the records that are whole.
+    fn sip(&mut self) -> Result<(), String> {
+        let before = self.partial.len();
+        let bytes = SIPS_BYTES[self.turn % SIPS_BYTES.len()];
+        self.turn += 1;
+        self.partial.resize(before + bytes, 0);
+        let received = match socket::receive(&self.theirs, &mut self.partial[before..]) {
+            Ok(0) => return Err("the connection ended too early".to_owned()),
+            Ok(received) => received,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                std::thread::sleep(Duration::from_micros(200));
+                0
+            }
+            Err(error) => return Err(format!("receiving failed: {error}")),
+        };
+        self.partial.truncate(before + received);
+        self.open_whole_records()?;
+        self.in_time()
+    }
+
+    fn open_whole_records(&mut self) -> Result<(), String> {
+        loop {
+            let header = RecordHeader::parse(&self.partial, self.receiver.incoming_layout());
+            let header = header.map_err(|fault| format!("a record that is none: {fault}"))?;
+            let Some(header) = header.filter(|header| header.record_bytes() <= self.partial.len()) else {
+                return Ok(());
+            };
+            let mut record: Vec<u8> = self.partial.drain(..header.record_bytes()).collect();
+            match self.receiver.receive(&mut record, 0) {
+                Ok(Event::Data(range)) => self.received.extend_from_slice(&record[range]),
+                Ok(Event::CloseNotify) => self.closed = true,
+                Ok(_) => {}
+                Err(fault) => return Err(format!("a record does not open: {fault}")),
+            }
+        }
+    }
+}

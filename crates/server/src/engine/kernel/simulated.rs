@@ -1,0 +1,312 @@
+//! A model of Linux' `tls` module for tests: it makes real records over real sockets on any machine, and fails where it
+//! is told to.
+//!
+//! It keeps the habits of the original that have bitten people: a record stays open while more is announced; a call may
+//! take less than it is given, or nothing; what TCP has no room for stays in the module after the call has succeeded,
+//! leaves later by itself, and is lost when the socket is closed before.
+
+use linerate_os::{
+    kernel_tls::{Calls, Cipher, SendingKey, System, Version},
+    socket::{self, Follows},
+};
+use linerate_record::{self as record, Aead, ContentType, RecordLimit, Sealer, TrafficKey};
+use std::{
+    cell::{Cell, RefCell},
+    collections::{HashMap, VecDeque},
+    fs::File,
+    io::{self, Write},
+    net::TcpStream,
+    os::{
+        fd::{AsRawFd, BorrowedFd, RawFd},
+        unix::fs::FileExt,
+    },
+    rc::Rc,
+    thread::JoinHandle,
+    time::Duration,
+};
+
+/// What the model does other than to work. All of it can be changed while it is in use.
+#[derive(Debug, Default)]
+pub(crate) struct Script {
+    /// The outcome of the next calls of each kind: an error's number, or `None` for success. Beyond the list all succeed.
+    pub(crate) attach: RefCell<VecDeque<Option<i32>>>,
+    pub(crate) install: RefCell<VecDeque<Option<i32>>>,
+    pub(crate) control: RefCell<VecDeque<Option<i32>>>,
+    pub(crate) sequence: RefCell<VecDeque<Option<i32>>>,
+    /// The same for `send` and `send_file`.
+    pub(crate) data: RefCell<VecDeque<Option<i32>>>,
+    /// A second key is refused, as before Linux 6.14.
+    pub(crate) one_key_only: Cell<bool>,
+    pub(crate) zero_copy_unknown: Cell<bool>,
+    /// Files are sent wrongly while zero-copy is on.
+    pub(crate) zero_copy_corrupts: Cell<bool>,
+    /// Each call of data takes so many bytes at most; 0 is any number.
+    pub(crate) bite_bytes: Cell<usize>,
+    /// Every other call of data or control finds the socket full.
+    pub(crate) full_every_other_time: Cell<bool>,
+    /// The byte at this place of all that `send_file` sent is sent wrong.
+    pub(crate) corrupt_byte: Cell<Option<u64>>,
+    /// A call that finds records waiting for TCP waits with them, instead of saying that the socket is full: for
+    /// sockets whose peer is another thread, and whose readiness is the real socket's.
+    pub(crate) waits: Cell<bool>,
+    /// What was called, in order.
+    pub(crate) log: RefCell<Vec<&'static str>>,
+    turn: Cell<usize>,
+    file_bytes: Cell<u64>,
+}
+
+impl Script {
+    fn outcome(&self, name: &'static str, list: &RefCell<VecDeque<Option<i32>>>) -> io::Result<()> {
+        self.log.borrow_mut().push(name);
+        match list.borrow_mut().pop_front().flatten() {
+            Some(number) => Err(io::Error::from_raw_os_error(number)),
+            None => Ok(()),
+        }
+    }
+
+    fn is_full_now(&self) -> bool {
+        self.turn.set(self.turn.get() + 1);
+        self.full_every_other_time.get() && self.turn.get() % 2 == 1
+    }
+
+    pub(crate) fn calls(&self, name: &str) -> usize {
+        self.log.borrow().iter().filter(|called| **called == name).count()
+    }
+}
+
+/// What the module keeps of a socket.
+#[derive(Default)]
+struct Context {
+    key: Option<Key>,
+    open: Vec<u8>,
+    zero_copy: bool,
+    /// Carries on what TCP had no room for.
+    work: Option<JoinHandle<()>>,
+}
+
+struct Key {
+    version: record::Version,
+    aead: Aead,
+    key: Vec<u8>,
+    vector: [u8; 12],
+    sequence: u64,
+}
+
+impl Key {
+    fn new(key: &SendingKey<'_>) -> Self {
+        Self {
+            version: match key.version {
+                Version::Tls12 => record::Version::Tls12,
+                Version::Tls13 => record::Version::Tls13,
+            },
+            aead: match key.cipher {
+                Cipher::Aes128Gcm => Aead::Aes128Gcm,
+                Cipher::Aes256Gcm => Aead::Aes256Gcm,
+                Cipher::ChaCha20Poly1305 => Aead::ChaCha20Poly1305,
+            },
+            key: key.key.to_vec(),
+            vector: *key.vector,
+            sequence: key.sequence,
+        }
+    }
+
+    fn record(&mut self, content_type: ContentType, plaintext: &[u8]) -> Vec<u8> {
+        let mut vector = self.vector;
+        if self.version == record::Version::Tls12 && self.aead != Aead::ChaCha20Poly1305 {
+            // The explicit nonce counts up. A Sealer's is `mask ^ sequence number`: this mask makes it the one due.
+            let explicit = u64::from_be_bytes(vector[4..].try_into().unwrap());
+            vector[4..].copy_from_slice(&(explicit ^ self.sequence).to_be_bytes());
+            self.vector[4..].copy_from_slice(&(explicit + 1).to_be_bytes());
+        }
+        let key = TrafficKey::new(self.version, self.aead, &self.key, vector).unwrap();
+        let mut sealer = Sealer::new(&key, self.sequence, RecordLimit::of(self.aead)).unwrap();
+        self.sequence += 1;
+        let mut record = Vec::new();
+        sealer.seal_append(content_type, plaintext, &mut record).unwrap();
+        record
+    }
+}
+
+/// The model.
+#[derive(Default)]
+pub(crate) struct Simulated {
+    pub(crate) script: Rc<Script>,
+    contexts: RefCell<HashMap<RawFd, Context>>,
+}
+
+const ENOPROTOOPT: i32 = 92;
+const EBUSY: i32 = 16;
+const RECORD_BYTES: usize = 16_384;
+
+impl Simulated {
+    fn context<T>(
+        &self,
+        socket: BorrowedFd<'_>,
+        act: impl FnOnce(&mut Context) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut contexts = self.contexts.borrow_mut();
+        let context = contexts.get_mut(&socket.as_raw_fd());
+        act(context.ok_or_else(|| io::Error::from_raw_os_error(ENOPROTOOPT))?)
+    }
+
+    /// Ready for a call that sends: nothing waits for TCP, and the script has nothing against it.
+    fn ready(&self, context: &mut Context) -> io::Result<()> {
+        if let Some(work) = context.work.take() {
+            if !self.script.waits.get() && !work.is_finished() {
+                context.work = Some(work);
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            work.join().unwrap();
+        }
+        if self.script.is_full_now() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+    }
+
+    /// Takes a part of `bytes` into the open record, and lets it leave if it is full or nothing follows.
+    fn take(&self, socket: BorrowedFd<'_>, bytes: &[u8], follows: Follows) -> io::Result<usize> {
+        self.context(socket, |context| {
+            self.ready(context)?;
+            let bite = match self.script.bite_bytes.get() {
+                0 => usize::MAX,
+                bite => bite,
+            };
+            let taken = bytes.len().min(bite).min(RECORD_BYTES - context.open.len());
+            context.open.extend_from_slice(&bytes[..taken]);
+            let ends = taken == bytes.len() && follows == Follows::Nothing;
+            if ends || context.open.len() == RECORD_BYTES {
+                leave_open(socket, context);
+            }
+            Ok(taken)
+        })
+    }
+}
+
+fn leave_open(socket: BorrowedFd<'_>, context: &mut Context) {
+    let open = std::mem::take(&mut context.open);
+    let record = context.key.as_mut().unwrap().record(ContentType::ApplicationData, &open);
+    leave(socket, context, record);
+}
+
+/// Gives a record to TCP; what it does not take follows when it does, unless the socket is closed before.
+fn leave(socket: BorrowedFd<'_>, context: &mut Context, record: Vec<u8>) {
+    if let Some(work) = context.work.take() {
+        work.join().unwrap();
+    }
+    let sent = socket::send(&socket, &record, Follows::Nothing).unwrap_or(0);
+    if sent == record.len() {
+        return;
+    }
+    let mut socket = TcpStream::from(socket.try_clone_to_owned().unwrap());
+    context.work = Some(std::thread::spawn(move || {
+        let mut rest = &record[sent..];
+        while !rest.is_empty() {
+            match socket.write(rest) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+                // Closed before: lost.
+                Err(_) => return,
+            }
+        }
+    }));
+}
+
+impl Calls for Simulated {
+    fn attach(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        self.script.outcome("attach", &self.script.attach)?;
+        self.contexts.borrow_mut().insert(socket.as_raw_fd(), Context::default());
+        Ok(())
+    }
+
+    fn install(&self, socket: BorrowedFd<'_>, key: &SendingKey<'_>) -> io::Result<()> {
+        self.script.outcome("install", &self.script.install)?;
+        self.context(socket, |context| {
+            let may = key.version == Version::Tls13 && !self.script.one_key_only.get();
+            if context.key.is_some() && !may {
+                return Err(io::Error::from_raw_os_error(EBUSY));
+            }
+            context.key = Some(Key::new(key));
+            Ok(())
+        })
+    }
+
+    fn sequence(&self, socket: BorrowedFd<'_>, _: Version, _: Cipher) -> io::Result<u64> {
+        self.script.outcome("sequence", &self.script.sequence)?;
+        self.context(socket, |context| Ok(context.key.as_ref().unwrap().sequence))
+    }
+
+    fn set_zero_copy(&self, socket: BorrowedFd<'_>, allowed: bool) -> io::Result<()> {
+        self.script.log.borrow_mut().push(if allowed { "zero-copy on" } else { "zero-copy off" });
+        if self.script.zero_copy_unknown.get() {
+            return Err(io::Error::from_raw_os_error(ENOPROTOOPT));
+        }
+        self.context(socket, |context| {
+            context.zero_copy = allowed;
+            Ok(())
+        })
+    }
+
+    fn send_control(&self, socket: BorrowedFd<'_>, content_type: u8, bytes: &[u8]) -> io::Result<()> {
+        self.script.outcome("control", &self.script.control)?;
+        self.context(socket, |context| {
+            self.ready(context)?;
+            if !context.open.is_empty() {
+                leave_open(socket, context);
+            }
+            let content_type = ContentType::from_wire(content_type).unwrap();
+            let record = context.key.as_mut().unwrap().record(content_type, bytes);
+            leave(socket, context, record);
+            Ok(())
+        })
+    }
+
+    fn taken_bytes(&self, socket: BorrowedFd<'_>) -> io::Result<u64> {
+        System.taken_bytes(socket)
+    }
+
+    fn send(&self, socket: BorrowedFd<'_>, bytes: &[u8], follows: Follows) -> io::Result<usize> {
+        self.script.outcome("send", &self.script.data)?;
+        self.take(socket, bytes, follows)
+    }
+
+    fn send_file(
+        &self,
+        socket: BorrowedFd<'_>,
+        file: &File,
+        offset: u64,
+        length_bytes: usize,
+    ) -> io::Result<usize> {
+        self.script.outcome("send_file", &self.script.data)?;
+        let mut sent = 0;
+        while sent < length_bytes {
+            let mut bytes = vec![0; (length_bytes - sent).min(RECORD_BYTES)];
+            let read = file.read_at(&mut bytes, offset + sent as u64)?;
+            if read == 0 {
+                break;
+            }
+            let already = self.script.file_bytes.get();
+            if let Some(place) = self.script.corrupt_byte.get()
+                && (already..already + read as u64).contains(&place)
+            {
+                bytes[(place - already) as usize] ^= 1;
+            }
+            let corrupts = self.script.zero_copy_corrupts.get();
+            if corrupts && self.context(socket, |context| Ok(context.zero_copy))? {
+                bytes[0] ^= 1;
+            }
+            let follows = if sent + read < length_bytes { Follows::More } else { Follows::Nothing };
+            match self.take(socket, &bytes[..read], follows) {
+                Ok(taken) => {
+                    sent += taken;
+                    self.script.file_bytes.set(already + taken as u64);
+                    if taken < read && self.script.bite_bytes.get() > 0 {
+                        break;
+                    }
+                }
+                Err(error) if sent > 0 && error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(sent)
+    }
+}

@@ -1,0 +1,126 @@
+//! The switch: a connection's sending side goes from the user engine into the kernel. There is no way back from it.
+
+use super::{Carried, Departure, bytes_for, os_cipher, os_version, records_at_most};
+use linerate_os::kernel_tls::{Calls, SendingKey};
+use linerate_record::{Channel, ContentType, HandOverFault, Handover, KeySource};
+use std::{io, os::fd::BorrowedFd};
+
+/// Why a connection that was to be promoted stays on the user engine. All of them leave it as it was.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The response may need more records than the key has left, and this kernel takes no other key.
+    RecordLimit,
+    /// The peer has closed its side: the kernel takes only established connections.
+    NotConnected,
+    /// The `tls` module is not there (any more).
+    Module,
+    /// The kernel does not take this version and cipher (any more).
+    Cipher,
+    /// The kernel refused otherwise.
+    System(io::Error),
+    /// Not at this moment: the key is about to change, or the connection to end. Another record boundary may do.
+    NotReady,
+}
+
+/// Promotes a connection whose `carried` was found out for its version and cipher, `response_bytes` before the end of
+/// the response that is under way.
+///
+/// The switch is one system call, the last. These must hold before it; each is looked at in this order:
+///
+/// 1. Everything that was sealed here has been written to the socket, to the last byte: the kernel's first record must
+///    follow a whole one. (The caller's: it flushes first and asserts.)
+/// 2. The key is not about to be changed, by its limit or because the peer asked for it, and no `close_notify` was sent:
+///    those are sealed here, under the key and the count that would be given away. (The channel looks at the last two.)
+/// 3. The key has records left for the rest of the response at their most, unless the kernel takes new keys: a
+///    response that has begun must not end at a limit that was known before.
+/// 4. It is known how many bytes TCP has taken so far: what the kernel still holds back at the end is told by that
+///    ([`Departure`]).
+/// 5. The connection is established, so that the kernel lets the `tls` module attach. Attached and without a key, the
+///    socket goes on as it was: this step can fail, or be followed by a failure, without harm.
+/// 6. The kernel takes the key (the switch).
+///
+/// # Errors
+/// The user engine goes on. Only after [`Refusal::NotReady`] is there a use in trying again.
+pub(crate) fn promote<K: KeySource>(
+    calls: &dyn Calls,
+    socket: BorrowedFd<'_>,
+    channel: &mut Channel<K>,
+    carried: Carried,
+    response_bytes: u64,
+) -> Result<Departure, Refusal> {
+    if bytes_for(channel.remaining_records()) == 0 {
+        return Err(Refusal::NotReady);
+    }
+    if !carried.takes_new_keys && records_at_most(response_bytes) >= channel.remaining_records() {
+        return Err(Refusal::RecordLimit);
+    }
+    let before_bytes = calls.taken_bytes(socket).map_err(Refusal::System)?;
+    let mut first_sequence = 0;
+    let switched = channel.hand_over(carried.takes_new_keys, |handover| {
+        first_sequence = handover.sequence();
+        calls.attach(socket).map_err(Refusal::of_attaching)?;
+        install(calls, socket, handover).map_err(Refusal::of_installing)
+    });
+    match switched {
+        Ok(()) => Ok(Departure::new(before_bytes, first_sequence)),
+        Err(HandOverFault::NotReady(_)) => Err(Refusal::NotReady),
+        Err(HandOverFault::Refused(refusal)) => Err(refusal),
+    }
+}
+
+/// To be called when the next control record has left. If it was a key update, the key that follows it is installed: true.
+///
+/// # Errors
+/// The peer expects the new key, and the kernel has only the old one: the connection can only be cut.
+pub(crate) fn after_control<K: KeySource>(
+    calls: &dyn Calls,
+    socket: BorrowedFd<'_>,
+    channel: &mut Channel<K>,
+    departure: &mut Departure,
+) -> io::Result<bool> {
+    let Some(record) = channel.next_control() else { return Ok(false) };
+    departure.add(record.payload().len() as u64);
+    if record.content_type() == ContentType::Handshake {
+        departure.key_ends(calls, socket, channel)?;
+    }
+    channel.control_left(|handover| install(calls, socket, handover)).map_err(|fault| match fault {
+        HandOverFault::NotReady(fault) => io::Error::other(fault),
+        HandOverFault::Refused(error) => error,
+    })
+}
+
+fn install(calls: &dyn Calls, socket: BorrowedFd<'_>, handover: &Handover<'_>) -> io::Result<()> {
+    calls.install(
+        socket,
+        &SendingKey {
+            version: os_version(handover.version()),
+            cipher: os_cipher(handover.aead()),
+            key: handover.key(),
+            vector: handover.vector(),
+            sequence: handover.sequence(),
+        },
+    )
+}
+
+// Numbers of errors, as `include/uapi/asm-generic/errno-base.h` and `errno.h` have them.
+pub(super) const ENOENT: i32 = 2;
+pub(super) const EINVAL: i32 = 22;
+pub(super) const ENOTCONN: i32 = 107;
+
+impl Refusal {
+    fn of_attaching(error: io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(ENOENT) => Self::Module,
+            Some(ENOTCONN) => Self::NotConnected,
+            _ => Self::System(error),
+        }
+    }
+
+    fn of_installing(error: io::Error) -> Self {
+        match error.raw_os_error() {
+            // EINVAL: a version or cipher that this kernel does not know. ENOENT: it knows it and lacks the algorithm.
+            Some(EINVAL | ENOENT) => Self::Cipher,
+            _ => Self::System(error),
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! The kernel engine against a model of the kernel: every order of failure before the switch and after it, and what the
+//! self-test has to find.
+
+use super::{
+    capabilities::{COMBINATIONS, Lack},
+    simulated::{Script, Simulated},
+    *,
+};
+use crate::engine::Piece;
+use linerate_os::socket::{connected_pair, receive};
+use linerate_record::{
+    AlertDescription, ContentType, Event, KeyUpdateRate, Opener, RecordHeader, RecordLimit, Sealer,
+    TrafficKey,
+};
+use std::{collections::VecDeque, fs::File, io::Write, net::TcpStream, os::fd::AsFd, rc::Rc};
+
+const EPIPE: i32 = 32;
+const EAGAIN: i32 = 11;
+const EBUSY: i32 = 16;
+const ENOMEM: i32 = 12;
+
+struct Counting(Version, Aead, u8);
+
+impl Counting {
+    fn key(&self) -> TrafficKey {
+        TrafficKey::new(self.0, self.1, &vec![self.2; self.1.key_bytes()], [self.2; 12]).unwrap()
+    }
+}
+
+impl KeySource for Counting {
+    fn next_sending_key(&mut self) -> Result<TrafficKey, RecordError> {
+        self.2 += 1;
+        Ok(self.key())
+    }
+    fn next_receiving_key(&mut self) -> Result<TrafficKey, RecordError> {
+        self.next_sending_key()
+    }
+}
+
+fn channel(version: Version, aead: Aead, limit: u64) -> Channel<Counting> {
+    let keys = Counting(version, aead, 1);
+    let limit = RecordLimit::of(aead).lowered_to(limit);
+    Channel::new(
+        Sealer::keeping(keys.key(), 1, limit).unwrap(),
+        Opener::new(&keys.key(), 1).unwrap(),
+        keys,
+        KeyUpdateRate::new(u32::MAX),
+    )
+}
+
+/// A connection whose peer reads when it is told to.
+struct Connection {
+    calls: Simulated,
+    script: Rc<Script>,
+    ours: TcpStream,
+    theirs: TcpStream,
+    sender: Channel<Counting>,
+    receiver: Channel<Counting>,
+    partial: Vec<u8>,
+    received: Vec<u8>,
+    closed: bool,
+    updates: usize,
+}
+
+const NEW_KEYS: Carried = Carried { takes_new_keys: true, zero_copy: true };
+const ONE_KEY: Carried = Carried { takes_new_keys: false, zero_copy: true };
+
+impl Connection {
+    fn new(version: Version, aead: Aead, limit: u64) -> Self {
+        let calls = Simulated::default();
+        let script = Rc::clone(&calls.script);
+        let (ours, theirs) = connected_pair(Some(16_384)).unwrap();
+        let (sender, receiver) = (channel(version, aead, limit), channel(version, aead, limit));
+        let (partial, received) = (Vec::new(), Vec::new());
+        Self { calls, script, ours, theirs, sender, receiver, partial, received, closed: false, updates: 0 }
+    }
+
+    fn promote(&mut self, carried: Carried, response_bytes: u64) -> Result<Departure, Refusal> {
+        promote(&self.calls, self.ours.as_fd(), &mut self.sender, carried, response_bytes)
+    }
+
+    fn step(&mut self, pieces: &mut Pieces<'_>, file: &File, limit_bytes: u64) -> Result<Step, Fault> {
+        let source = Some(Source { file, mapping: None });
+        step(&self.calls, self.ours.as_fd(), &mut self.sender, pieces, source, limit_bytes)
+    }
+
+    /// Seals in user space, as the user engine does.
+    fn send_sealed(&mut self, text: &[u8]) {
+        let mut record = Vec::new();
+        self.sender.sealer().unwrap().seal_append(ContentType::ApplicationData, text, &mut record).unwrap();
+        self.ours.write_all(&record).unwrap();
+    }
+
+    fn read(&mut self, at_most: usize) {
+        let before = self.partial.len();
+        self.partial.resize(before + at_most, 0);
+        let read = receive(&self.theirs, &mut self.partial[before..]).unwrap_or(0);
+        self.partial.truncate(before + read);
+        while let Some(header) = RecordHeader::parse(&self.partial, self.receiver.incoming_layout()).unwrap()
+        {
+            if header.record_bytes() > self.partial.len() {
+                break;
+            }
+            let mut record: Vec<u8> = self.partial.drain(..header.record_bytes()).collect();
+            match self.receiver.receive(&mut record, 0).unwrap() {
+                Event::Data(range) => self.received.extend_from_slice(&record[range]),
+                Event::CloseNotify => self.closed = true,
+                Event::KeyUpdate(_) => self.updates += 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn read_until(&mut self, done: impl Fn(&Self) -> bool) {
+        let started = std::time::Instant::now();
+        while !done(self) {
+            self.read(10_000);
+            assert!(started.elapsed().as_secs() < 20, "it stalled at {} bytes", self.received.len());
+        }
+    }
+
+    /// Sends control records, however often the socket is full.
+    fn control(&mut self, departure: &mut Departure) -> io::Result<()> {
+        while let Some(record) = self.sender.next_control().copied() {
+            let socket = self.ours.as_fd();
+            match self.calls.send_control(socket, record.content_type().wire(), record.payload()) {
+                Ok(()) => drop(after_control(&self.calls, socket, &mut self.sender, departure)?),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.read(4099),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends all of `pieces`; the peer reads only when the socket is full.
+    fn send_all(&mut self, departure: &mut Departure, pieces: &[Piece<'_>], file: &File, limit_bytes: u64) {
+        let mut pieces = Pieces::new(pieces);
+        while !pieces.is_done() {
+            self.control(departure).unwrap();
+            match self.step(&mut pieces, file, limit_bytes).unwrap() {
+                Step::Sent(bytes) => departure.add(bytes),
+                Step::Full(bytes) => {
+                    departure.add(bytes);
+                    self.read(1369);
+                }
+                Step::KeyUpdate => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+fn content(length: usize) -> Vec<u8> {
+    (0..length as u64).map(|index| (index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
+}
+
+fn temporary(content: &[u8]) -> File {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(content).unwrap();
+    file
+}
+
+fn of<T>(one: T) -> VecDeque<T> {
+    VecDeque::from([one])
+}
+
+/// Before the switch every failure leaves the connection with the user engine, working, and names its reason.
+#[test]
+fn before_the_switch_every_failure_falls_back() {
+    type Prepare = fn(&Script);
+    let failures: [(Prepare, &str); 7] = [
+        (|script| *script.attach.borrow_mut() = of(Some(2)), "Module"),
+        (|script| *script.attach.borrow_mut() = of(Some(107)), "NotConnected"),
+        (|script| *script.attach.borrow_mut() = of(Some(ENOMEM)), "System"),
+        (|script| *script.install.borrow_mut() = of(Some(22)), "Cipher"),
+        (|script| *script.install.borrow_mut() = of(Some(2)), "Cipher"),
+        (|script| *script.install.borrow_mut() = of(Some(ENOMEM)), "System"),
+        (|script| *script.install.borrow_mut() = of(Some(EBUSY)), "System"),
+    ];
+    for (version, aead) in COMBINATIONS {
+        for (prepare, expected) in &failures {
+            let mut connection = Connection::new(version, aead, u64::MAX);
+            connection.send_sealed(b"before ");
+            prepare(&connection.script);
+            let refusal = connection.promote(NEW_KEYS, 1000).unwrap_err();
+            assert!(format!("{refusal:?}").starts_with(expected), "{refusal:?} is not {expected}");
+            assert!(!connection.sender.is_handed_over());
+            connection.send_sealed(b"after");
+            connection.read_until(|connection| connection.received == b"before after");
+        }
+    }
+}
+
+#[test]
+fn the_switch_is_not_tried_before_its_preconditions_hold() {
+    let (version, aead) = (Version::Tls13, Aead::Aes128Gcm);
+    // A response that could meet the limit of a key that stays.
+    let mut limited = Connection::new(version, aead, 100);
+    assert!(matches!(limited.promote(ONE_KEY, 97 * 4096), Err(Refusal::RecordLimit)));
+    assert_eq!(limited.script.log.borrow().len(), 0, "nothing was called");
+    assert!(limited.promote(NEW_KEYS, 97 * 4096).is_ok(), "a key that can be changed is no hindrance");
+    // A key that is about to change.
+    let mut ending = Connection::new(version, aead, 5);
+    ending.send_sealed(b"1");
+    assert!(matches!(ending.promote(NEW_KEYS, 1), Err(Refusal::NotReady)));
+    // The end of the connection.
+    let mut closing = Connection::new(version, aead, 100);
+    closing.sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
+    assert!(matches!(closing.promote(NEW_KEYS, 1), Err(Refusal::NotReady)));
+    for connection in [ending, closing] {
+        assert_eq!(connection.script.log.borrow().len(), 0, "nothing was called");
+    }
+}
+
+/// What was sealed here, then what the kernel seals: one stream to the peer, whatever the socket takes at a time.
+#[test]
+fn everything_arrives_whatever_the_socket_takes() {
+    let bytes = content(200_003);
+    let file = temporary(&bytes);
+    let head = content(317);
+    let pieces = [
+        Piece::Bytes(&head),
+        Piece::File(1..70_002),
+        Piece::Bytes(&head[..3]),
+        Piece::File(16_383..16_385),
+        Piece::File(0..200_003),
+    ];
+    let expected: Vec<u8> =
+        [b"first", &head[..], &bytes[1..70_002], &head[..3], &bytes[16_383..16_385], &bytes].concat();
+    for (version, aead) in COMBINATIONS {
+        for (bite_bytes, full, limit_bytes, limit) in [
+            (0, false, 1 << 20, u64::MAX),
+            (0, true, 1 << 20, u64::MAX),
+            (5003, true, 70_001, u64::MAX),
+            (977, true, 4097, u64::MAX),
+            (0, false, 1 << 20, 9),
+            (5003, true, 30_000, 6),
+        ] {
+            if version == Version::Tls12 && limit < u64::MAX {
+                continue;
+            }
+            let mut connection = Connection::new(version, aead, limit);
+            connection.send_sealed(b"first");
+            connection.script.bite_bytes.set(bite_bytes);
+            connection.script.full_every_other_time.set(full);
+            let mut departure = connection.promote(NEW_KEYS, 1).unwrap();
+            connection.send_all(&mut departure, &pieces, &file, limit_bytes);
+            connection.sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
+            connection.control(&mut departure).unwrap();
+            connection.read_until(|connection| connection.closed);
+            assert!(
+                connection.received == expected,
+                "{version:?} {aead:?} {bite_bytes} {limit_bytes} {limit}"
+            );
+            assert_eq!(connection.updates > 3, limit < u64::MAX, "key updates: {}", connection.updates);
+        }
+    }
+}
+
+/// After the switch there is no way back: an error is the connection's.
+#[test]
+fn after_the_switch_every_failure_is_the_connections_end() {
+    let file = temporary(&content(100_000));
+    let list = [Piece::File(0..100_000)];
+    let new = || {
+        let mut connection = Connection::new(Version::Tls13, Aead::Aes256Gcm, 50);
+        let departure = connection.promote(NEW_KEYS, 1).unwrap();
+        (connection, departure)
+    };
+    let (mut connection, _) = new();
+    *connection.script.data.borrow_mut() = of(Some(EPIPE));
+    let mut pieces = Pieces::new(&list);
+    assert!(matches!(connection.step(&mut pieces, &file, 1 << 20), Err(Fault::Socket(_))));
+    assert_eq!(pieces.remaining_bytes(), 100_000);
+
+    let (mut connection, mut departure) = new();
+    connection.sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
+    *connection.script.control.borrow_mut() = VecDeque::from([Some(EAGAIN), Some(EAGAIN), Some(EPIPE)]);
+    assert_eq!(connection.control(&mut departure).unwrap_err().raw_os_error(), Some(EPIPE));
+    assert_eq!(connection.script.calls("control"), 3, "it was queued while the socket was full");
+    assert!(connection.sender.next_control().is_some(), "and never given up silently");
+
+    // The peer was told of a new key that the kernel does not take.
+    let (mut connection, mut departure) = new();
+    let mut pieces = Pieces::new(&list);
+    connection.sender.spend(connection.sender.remaining_records());
+    *connection.script.sequence.borrow_mut() = of(Some(22));
+    assert_eq!(connection.step(&mut pieces, &file, 1 << 20).unwrap(), Step::KeyUpdate);
+    *connection.script.install.borrow_mut() = of(Some(EBUSY));
+    assert_eq!(connection.control(&mut departure).unwrap_err().raw_os_error(), Some(EBUSY));
+    assert_eq!(pieces.remaining_bytes(), 100_000, "no byte of data left under the old key");
+}
+
+/// INV-LIMIT-1 where the key stays: the stream stops whole, below the limit.
+#[test]
+fn a_key_that_stays_stops_below_its_limit() {
+    let bytes = content(1 << 20);
+    let file = temporary(&bytes);
+    for version in [Version::Tls12, Version::Tls13] {
+        let mut connection = Connection::new(version, Aead::Aes128Gcm, 20);
+        let mut departure = connection.promote(ONE_KEY, 1000).unwrap();
+        let list = [Piece::File(0..1 << 20)];
+        let mut pieces = Pieces::new(&list);
+        let fault = loop {
+            match connection.step(&mut pieces, &file, 1 << 20) {
+                Ok(Step::Sent(bytes) | Step::Full(bytes)) => departure.add(bytes),
+                Ok(other) => panic!("{other:?}"),
+                Err(fault) => break fault,
+            }
+            connection.read(50_000);
+        };
+        assert!(matches!(fault, Fault::Record(RecordError::KeyExhausted)));
+        assert!(!connection.sender.can_send());
+        connection.sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
+        connection.control(&mut departure).unwrap();
+        connection.read_until(|connection| connection.closed);
+        let sequence = connection.calls.sequence(
+            connection.ours.as_fd(),
+            os_version(version),
+            os_cipher(Aead::Aes128Gcm),
+        );
+        assert!(sequence.unwrap() <= 20);
+        let sent = (1 << 20) - pieces.remaining_bytes() as usize;
+        assert!(sent > 100_000, "most of the key was used: {sent} bytes");
+        assert!(connection.received == bytes[..sent]);
+    }
+}
+
+/// What the module still holds would be lost by closing the socket: the departure is complete only when TCP has it.
+#[test]
+fn a_departure_is_complete_only_when_tcp_has_everything() {
+    let bytes = content(18 * 16_384);
+    let file = temporary(&bytes);
+    let mut waited = false;
+    for (version, aead) in COMBINATIONS {
+        let limit = if version == Version::Tls13 { 9 } else { u64::MAX };
+        let mut connection = Connection::new(version, aead, limit);
+        let mut departure = connection.promote(NEW_KEYS, 1).unwrap();
+        connection.send_all(&mut departure, &[Piece::File(0..18 * 16_384)], &file, 1 << 20);
+        let complete = |connection: &Connection, departure: &Departure| {
+            departure.is_complete(&connection.calls, connection.ours.as_fd(), &connection.sender).unwrap()
+        };
+        let started = std::time::Instant::now();
+        while !complete(&connection, &departure) {
+            waited = true;
+            connection.read(1000);
+            assert!(started.elapsed().as_secs() < 20, "it never became complete: {version:?} {aead:?}");
+        }
+        linerate_os::socket::finish_sending(&connection.ours).unwrap();
+        connection.read_until(|connection| connection.received.len() >= bytes.len());
+        assert!(connection.received == bytes, "{version:?} {aead:?}");
+    }
+    assert!(waited, "a whole record is more than the socket mostly has room for");
+}
+
+#[test]
+fn a_truncated_file_is_told_at_the_right_byte() {
+    let file = temporary(&content(70_001));
+    let mut connection = Connection::new(Version::Tls13, Aead::Aes128Gcm, u64::MAX);
+    connection.promote(NEW_KEYS, 1).unwrap();
+    let list = [Piece::File(0..100_000)];
+    let mut pieces = Pieces::new(&list);
+    loop {
+        match connection.step(&mut pieces, &file, 1 << 20).unwrap() {
+            Step::Sent(_) | Step::Full(_) => connection.read(50_000),
+            other => {
+                assert_eq!(other, Step::Truncated(70_001));
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn capabilities_say_what_is_lacking_and_why() {
+    let calls = Simulated::default();
+    let all = Capabilities::find(&calls, true);
+    assert!(all.failures().is_empty(), "{:?}", all.failures());
+    for ((version, _), verdict) in all.all() {
+        let takes_new_keys = version == Version::Tls13;
+        assert_eq!(verdict, Ok(Carried { takes_new_keys, zero_copy: true }));
+    }
+    assert!(all.lacks_nothing_that_may_come());
+
+    let old = Simulated::default();
+    old.script.one_key_only.set(true);
+    old.script.zero_copy_unknown.set(true);
+    let found = Capabilities::find(&old, true);
+    assert!(
+        found.all().all(|(_, verdict)| verdict == Ok(Carried { takes_new_keys: false, zero_copy: false }))
+    );
+
+    for (numbers, expected) in [((Some(2), None), Lack::Module), ((None, Some(22)), Lack::Cipher)] {
+        let lacking = Simulated::default();
+        *lacking.script.attach.borrow_mut() = std::iter::repeat_n(numbers.0, 6).collect();
+        *lacking.script.install.borrow_mut() = std::iter::repeat_n(numbers.1, 6).collect();
+        let found = Capabilities::find(&lacking, true);
+        assert!(found.all().all(|(_, verdict)| verdict == Err(&expected)), "{found:?}");
+        assert!(!found.any());
+        assert_eq!(found.lacks_nothing_that_may_come(), expected == Lack::Cipher);
+    }
+}
+
+/// Wherever a byte is wrong, the self-test notices, and switches off no more than what is wrong.
+#[test]
+fn the_self_test_finds_wrong_bytes() {
+    for place in [0, 1, 65_536, 70_000, 100_000, 252_000] {
+        let calls = Simulated::default();
+        calls.script.corrupt_byte.set(Some(place));
+        let found = Capabilities::find(&calls, true);
+        let verdicts: Vec<_> = found.all().map(|(_, verdict)| verdict).collect();
+        assert!(matches!(verdicts[0], Err(Lack::SelfTest(_))), "byte {place}: {:?}", verdicts[0]);
+        assert!(verdicts[1..].iter().all(Result::is_ok), "{verdicts:?}");
+        assert_eq!(found.failures().len(), 1);
+    }
+    let calls = Simulated::default();
+    calls.script.zero_copy_corrupts.set(true);
+    let found = Capabilities::find(&calls, true);
+    assert!(found.all().all(|(_, verdict)| verdict.is_ok_and(|carried| !carried.zero_copy)));
+    assert_eq!(found.failures().len(), 6);
+}
+
+#[test]
+fn what_is_told_names_each_reason_once() {
+    let calls = Simulated::default();
+    *calls.script.install.borrow_mut() = std::iter::repeat_n(Some(22), 1).collect();
+    let text = note(&Capabilities::find(&calls, false));
+    assert!(text.starts_with("kernel TLS: TLSv1.3 AES-256-GCM, "), "{text}");
+    assert!(text.ends_with("; TLSv1.3 AES-128-GCM: no: this kernel does not have it"), "{text}");
+    let none = Simulated::default();
+    *none.script.attach.borrow_mut() = std::iter::repeat_n(Some(2), 6).collect();
+    let text = note(&Capabilities::find(&none, false));
+    assert_eq!(text.matches("modprobe").count(), 1, "{text}");
+}

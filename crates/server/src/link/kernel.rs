@@ -1,6 +1,7 @@
 //! The link on the kernel engine: being promoted, turns, control records, and the end.
 
 use super::{Link, Protection, Turn};
+pub(super) use crate::engine::kernel::COUNTED_FOR_ONE;
 use crate::{
     ending::Ending,
     engine::{
@@ -11,7 +12,6 @@ use crate::{
     metrics::{Engine, KernelRefused},
     report,
 };
-pub(super) use crate::engine::kernel::COUNTED_FOR_ONE;
 use linerate_os::socket;
 use linerate_record::KeySource;
 use std::{io, os::fd::AsFd, sync::Once, time::Duration};

@@ -114,7 +114,9 @@ impl Bench<'_> {
         }
         let by_kernel = kernel_connections()? - before;
         let expected = if subject.is_kernel() { u64::from(self.options.transfers) + 1 } else { 0 };
-        if by_kernel != expected {
+        // linerate's self-test at its start is counted, too, and may still be going on.
+        let is_right = if subject.is_kernel() { by_kernel >= expected } else { by_kernel == 0 };
+        if !is_right {
             bail!("the kernel encrypted {by_kernel} connections, {expected} were to be (TlsTxSw)");
         }
         Ok(())

@@ -169,11 +169,6 @@ fn counterpart(
     Some((server, place))
 }
 
-fn name(sweep: &Sweep<'_>, panel: &Panel<'_>, cell: panel::Cell<'_>) -> String {
-    let name = format!("{} {}", sweep.servers[cell.server], sweep.at(panel.places[cell.place]));
-    if panel.label.is_empty() { name } else { format!("{name} ({})", panel.label) }
-}
-
 fn rows(
     before: &Sweep<'_>,
     before_panel: &Panel<'_>,
@@ -189,7 +184,7 @@ fn rows(
         let earlier = values(before, before_panel, (server, place), measure)?;
         let later = values(after, after_panel, (cell.server, cell.place), measure)?;
         Some(Row {
-            name: name(after, after_panel, cell),
+            name: after_panel.name_of(after, cell),
             before: Summary::of(&earlier)?,
             after: Summary::of(&later)?,
             ratio: Ratio::unpaired(&later, &earlier)?,
@@ -227,7 +222,7 @@ fn points_of_one(
             .and_then(|(server, place)| other_panel.point(server, place));
         measured(cell.point) && !there.is_some_and(measured)
     };
-    panel.cells().filter(alone).map(|cell| format!("{}: only {when}", name(sweep, panel, cell))).collect()
+    panel.cells().filter(alone).map(|cell| format!("{}: only {when}", panel.name_of(sweep, cell))).collect()
 }
 
 fn is_better(ratio: &Ratio, quantity: &Quantity) -> Option<bool> {

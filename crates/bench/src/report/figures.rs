@@ -118,7 +118,7 @@ pub(super) fn plot(sweep: &Sweep<'_>, panel: &Panel<'_>, quantity: &Quantity) ->
         Some(values) => {
             Horizontal::Numbers { values: values.clone(), bytes, logarithmic: sweep.run.axis_is_logarithmic }
         }
-        None => Horizontal::Categories(panel.places.iter().map(|value| sweep.at(value)).collect()),
+        None => Horizontal::Categories(panel.places.iter().map(|value| sweep.place_title(value)).collect()),
     };
     Plot {
         title: quantity.title.to_owned(),

@@ -78,7 +78,8 @@ pub(super) fn bytes(value: f64) -> String {
         scaled /= base;
         unit += 1;
     }
-    let number = if (scaled - scaled.round()).abs() < 1e-9 { plain(scaled) } else { short(scaled) };
+    let is_short = (10.0 * scaled - (10.0 * scaled).round()).abs() < 1e-6;
+    let number = if is_short { plain(scaled) } else { short(scaled) };
     format!("{number} {}", units[unit])
 }
 
@@ -172,6 +173,7 @@ mod tests {
             (10_000.0, "10 kB"),
             (16_384.0, "16 KiB"),
             (2e9, "2 GB"),
+            (4.2e6, "4.2 MB"),
             (1_536_000.0, "1.54 MB"),
         ];
         for (value, expected) in sizes {

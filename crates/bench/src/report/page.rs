@@ -108,7 +108,10 @@ fn in_short(sweep: &Sweep<'_>) -> Markup {
     html! {
         div.short {
             h3 { "In short" }
-            ul { @for finding in summary::findings(sweep) { li { (finding) } } }
+            @for of_panel in summary::findings(sweep).chunk_by(|one, other| one.panel == other.panel) {
+                @if !of_panel[0].panel.is_empty() { h4.of { (of_panel[0].panel) } }
+                ul { @for finding in of_panel { li { (finding.sentence) } } }
+            }
             @if !cautions.is_empty() {
                 h4 { "Read with care" }
                 ul.cautions { @for caution in cautions { li { (caution) } } }

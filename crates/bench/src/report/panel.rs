@@ -110,7 +110,16 @@ impl<'run> Sweep<'run> {
                 format!("at {} {noun}", self.place_name(place))
             }
             Variable::Number(_) => format!("at {}", self.place_name(place)),
-            Variable::Word(_) => format!("with {}", self.place_name(place)),
+            Variable::Word(word) if word.is_empty() => "at its only point".to_owned(),
+            Variable::Word(word) => format!("with {} {word}", words(&self.run.axis)),
+        }
+    }
+
+    /// A place as a heading: "100 connections", "64 kB", "hot".
+    pub(super) fn place_title(&self, place: &Variable) -> String {
+        match place {
+            Variable::Number(_) => self.at(place).trim_start_matches("at ").to_owned(),
+            Variable::Word(_) => self.place_name(place),
         }
     }
 }
@@ -186,6 +195,12 @@ impl<'run> Panel<'run> {
             (0..servers)
                 .filter_map(move |server| Some(Cell { server, place, point: self.point(server, place)? }))
         })
+    }
+
+    /// A point in words: "nginx TLS at 100 connections (TLS 1.3)".
+    pub(super) fn name_of(&self, sweep: &Sweep<'_>, cell: Cell<'_>) -> String {
+        let name = format!("{} {}", sweep.servers[cell.server], sweep.at(self.places[cell.place]));
+        if self.label.is_empty() { name } else { format!("{name} ({})", self.label) }
     }
 
     /// The values of the axis, if all are numbers.

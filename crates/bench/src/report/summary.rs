@@ -1,6 +1,6 @@
 //! What a run found out, in plain sentences that the data bear out, the limits of the run among them.
 //!
-//! A sentence claims a difference only where [`Ratio::verdict`] does.
+//! A sentence claims a difference only where [`crate::statistics::Ratio::verdict`] does.
 
 mod cautions;
 mod crossing;
@@ -13,13 +13,20 @@ use super::{
     panel::{self, Panel, Sweep},
     quantity::{self, APPLICATION, HANDSHAKES, Quantity},
 };
-use crate::statistics::{Ratio, Verdict};
 
 /// A run has a panel for each cipher, or more: so many are summed up, and the rest is in the tables.
 const PANELS: usize = 4;
 
+/// A sentence about a run.
+pub(super) struct Finding {
+    /// The panel that it is about; empty where it is about the run.
+    pub panel: String,
+    /// The sentence.
+    pub sentence: String,
+}
+
 /// The findings of a run, the most wanted first.
-pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<String> {
+pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for panel in sweep.panels.iter().take(PANELS) {
         let mut sentences = Vec::new();
@@ -32,20 +39,28 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<String> {
             sentences.extend(crossing::break_even(sweep, panel));
             sentences.extend(most(sweep, panel, &APPLICATION, "Gb/s of bodies"));
         }
-        if !panel.label.is_empty() {
-            sentences.iter_mut().for_each(|sentence| *sentence = format!("{}: {sentence}", panel.label));
-        }
-        found.extend(sentences);
+        found.extend(sentences.into_iter().map(|sentence| Finding { panel: panel.label.clone(), sentence }));
     }
+    let mut of_run = Vec::new();
     if sweep.panels.len() > PANELS {
         let others = number::plural(sweep.panels.len() - PANELS, "other combination");
-        found.push(format!("{others} of variables: see the tables."));
+        of_run.push(format!("{others} of variables: see the tables."));
     }
-    found.extend(published(sweep));
-    if found.is_empty() {
-        found.push("Nothing was measured.".to_owned());
+    of_run.extend(published(sweep));
+    if found.is_empty() && of_run.is_empty() {
+        of_run.push("Nothing was measured.".to_owned());
     }
+    found.extend(of_run.into_iter().map(|sentence| Finding { panel: String::new(), sentence }));
     found
+}
+
+/// The findings as sentences that stand alone.
+pub(super) fn sentences(sweep: &Sweep<'_>) -> Vec<String> {
+    let alone = |finding: Finding| match finding.panel.as_str() {
+        "" => finding.sentence,
+        panel => format!("{panel}: {}", finding.sentence),
+    };
+    findings(sweep).into_iter().map(alone).collect()
 }
 
 /// Which server gave the most, and which of those that encrypt.
@@ -86,31 +101,15 @@ fn published(sweep: &Sweep<'_>) -> Vec<String> {
         )?;
         let cells = sweep.panels.iter().flat_map(Panel::cells);
         let ours = best(&mut cells.filter_map(|cell| Some(panel::summary(cell.point, &quantity)?.median)))?;
-        let (least_or_most, relation) = match (quantity.more_is_better, theirs / ours) {
-            (true, ratio) => ("most", ratio),
-            (false, ratio) => ("least", ratio),
-        };
+        let extreme = if quantity.more_is_better { "most" } else { "least" };
         Some(format!(
-            "Published: {} with {} {}. The {least_or_most} here was {} {}; the published figure is {} that, on its \
-             own hardware.",
+            "Published: {}: {} {}, {} the {extreme} measured here ({}).",
             series.name,
             number::short(theirs),
             quantity.unit,
-            number::short(ours),
-            quantity.unit,
-            number::times(relation)
+            number::times(theirs / ours),
+            number::short(ours)
         ))
     };
     sweep.run.published.iter().filter_map(sentence).collect()
-}
-
-/// A ratio as a part of a sentence: "1.21 ×", "no different from", or what else may be said.
-fn claim(ratio: &Ratio) -> String {
-    match ratio.verdict() {
-        Verdict::More | Verdict::Less => number::times(ratio.ratio),
-        Verdict::NoDifference => {
-            format!("no difference ({} to {})", number::times(ratio.low), number::times(ratio.high))
-        }
-        Verdict::TooFewRounds => format!("about {}", number::times(ratio.ratio)),
-    }
 }

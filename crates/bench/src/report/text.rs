@@ -25,7 +25,7 @@ pub(super) fn text(sweep: &Sweep<'_>) -> String {
         text.push_str(&aligned(&rows(sweep, panel)));
     }
     text.push('\n');
-    text.push_str(&bullets(&summary::findings(sweep), '•'));
+    text.push_str(&bullets(&summary::sentences(sweep), '•'));
     text.push_str(&bullets(&summary::cautions(sweep), '!'));
     text
 }

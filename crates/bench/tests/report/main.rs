@@ -1,5 +1,6 @@
 //! The report as its readers meet it: as XML and HTML, as sentences, in a browser.
 
+mod browser;
 mod fixtures;
 mod pages;
 mod sentences;

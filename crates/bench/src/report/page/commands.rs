@@ -23,15 +23,7 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Markup {
         @if run.points.iter().any(|point| !point.client_command.is_empty()) {
             details {
                 summary { "Load client" }
-                @for panel in &sweep.panels {
-                    @for cell in panel.cells() {
-                        p.note {
-                            (sweep.servers[cell.server]) " " (sweep.at(panel.places[cell.place]))
-                            @if !panel.label.is_empty() { " (" (panel.label) ")" }
-                        }
-                        pre { (line(&cell.point.client_command)) }
-                    }
-                }
+                pre { (client_commands(sweep)) }
             }
         }
         @if !run.definition.is_empty() {
@@ -41,6 +33,25 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Markup {
             }
         }
     }
+}
+
+/// Each command of the client once, after the points that it was used for.
+fn client_commands(sweep: &Sweep<'_>) -> String {
+    let mut commands: Vec<(String, Vec<String>)> = Vec::new();
+    for panel in &sweep.panels {
+        for cell in panel.cells() {
+            let (used, command) = (panel.name_of(sweep, cell), line(&cell.point.client_command));
+            match commands.iter_mut().find(|(other, _)| *other == command) {
+                Some((_, points)) => points.push(used),
+                None => commands.push((command, vec![used])),
+            }
+        }
+    }
+    let text = |(command, points): &(String, Vec<String>)| {
+        let comments: Vec<String> = points.iter().map(|point| format!("# {point}\n")).collect();
+        format!("{}{command}", comments.concat())
+    };
+    commands.iter().map(text).collect::<Vec<_>>().join("\n\n")
 }
 
 /// A command line that a shell would take.

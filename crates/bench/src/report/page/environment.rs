@@ -33,7 +33,7 @@ pub(super) fn section(run: &ExperimentRun) -> Markup {
             div.groups {
                 @for (group, facts) in &run.environment {
                     div.group {
-                        h4 { (group) }
+                        h4 { (title(group)) }
                         dl {
                             @for (name, value) in facts {
                                 dt { (name.replace('_', " ")) }
@@ -47,6 +47,15 @@ pub(super) fn section(run: &ExperimentRun) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// The name of a group as a heading.
+fn title(group: &str) -> String {
+    let mut letters = group.chars();
+    match group {
+        "cpu" | "nic" | "tls" => group.to_uppercase(),
+        _ => letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default(),
     }
 }
 

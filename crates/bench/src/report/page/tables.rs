@@ -193,7 +193,7 @@ fn ratio(ratio: Option<Ratio>) -> Markup {
 
 /// What was agreed with each server, and what the kernel counted.
 fn engines(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Markup {
-    html! {
+    let table = html! {
         table {
             thead { tr { th scope="col" { "Server" } th scope="col" { "Agreed with the client" } th scope="col" { "/proc/net/tls_stat" } } }
             tbody {
@@ -209,7 +209,8 @@ fn engines(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Markup {
                 }
             }
         }
-    }
+    };
+    scrolled("Which engine ran", &table)
 }
 
 fn agreed(points: &[&crate::result::Point]) -> String {
@@ -259,7 +260,7 @@ pub(super) fn published(sweep: &Sweep<'_>) -> Markup {
                 tbody {
                     @for (row, value) in series.values.iter().enumerate() {
                         tr {
-                            @if row == 0 { th.place scope="rowgroup" rowspan=(series.values.len()) { (series.name) } }
+                            @if row == 0 { th.series scope="rowgroup" rowspan=(series.values.len()) { (series.name) } }
                             td { (place(sweep, &value.at)) }
                             td.number {
                                 (number::short(value.low))
@@ -310,9 +311,7 @@ pub(super) fn failures(sweep: &Sweep<'_>) -> Markup {
         @for (panel, cell, (reason, log)) in failed {
             details.failed {
                 summary {
-                    (sweep.servers[cell.server]) " " (sweep.at(panel.places[cell.place]))
-                    @if !panel.label.is_empty() { " (" (panel.label) ")" }
-                    ": " (reason)
+                    (panel.name_of(sweep, cell)) ": " (reason)
                 }
                 @if log.is_empty() { p.note { "The server wrote nothing." } } @else { pre { (log.join("\n")) } }
             }

@@ -3,7 +3,11 @@
 
 use maud::{Markup, html};
 
-use super::{Drawing, Mark, Plot, PublishedValue, Width, at, marker, words};
+use super::{
+    Drawing, Mark, Plot, PublishedValue, Width, at,
+    marker::{self, Entry, Sign},
+    words,
+};
 use crate::report::{number, palette, scale::Scale};
 
 const ROW_PX: f64 = 24.0;
@@ -49,7 +53,10 @@ pub(super) fn draw(plot: &Plot, categories: &[String], width: Width) -> Drawing 
     let names = widest.min(NAMES_SHARE * width.pixels());
     let values = rows().map(|row| words::width(&value(plot, row), 12.0)).fold(0.0, f64::max);
     let frame = Frame { left: names + 10.0, right: width.pixels() - values - 14.0, scale: scale(plot) };
-    let (key, key_height) = marker::key(&marker::entries(plot, false), width.pixels());
+    // A bar that failed says so itself.
+    let is_needed = |entry: &Entry| !matches!(entry.sign, Sign::Fault);
+    let entries: Vec<Entry> = marker::entries(plot, false).into_iter().filter(is_needed).collect();
+    let (key, key_height) = marker::key(&entries, width.pixels());
     let mut y = if key_height > 0.0 { key_height + 12.0 } else { 0.0 };
     let first = y;
     let mut drawn = Vec::new();
@@ -69,7 +76,7 @@ pub(super) fn draw(plot: &Plot, categories: &[String], width: Width) -> Drawing 
         (grid(plot, &frame, first, y))
         @for row in &drawn { (row) }
     };
-    Drawing { markup, height: y + 20.0 }
+    Drawing { markup, height: y + 34.0 }
 }
 
 fn groups<'plot>(plot: &'plot Plot, categories: &'plot [String]) -> Vec<Group<'plot>> {
@@ -129,19 +136,15 @@ fn scale(plot: &Plot) -> Scale {
 
 fn grid(plot: &Plot, frame: &Frame, top: f64, bottom: f64) -> Markup {
     let ticks = frame.scale.ticks(4);
-    let last = ticks.len().saturating_sub(1);
     html! {
+        text class="muted" text-anchor="middle" x=(at((frame.left + frame.right) / 2.0)) y=(at(bottom + 28.0)) {
+            (plot.unit)
+        }
         @for (place, tick) in ticks.iter().enumerate() {
             @let x = at(frame.x(*tick));
             line class=(if place == 0 { "axis" } else { "grid" }) x1=(x) x2=(x) y1=(at(top)) y2=(at(bottom - 4.0)) {}
             text class="muted" text-anchor="middle" x=(x) y=(at(bottom + 11.0)) {
                 (number::tick(*tick))
-            }
-            @if place == last {
-                @let after = frame.x(*tick) + words::width(&number::tick(*tick), 12.0) / 2.0 + 5.0;
-                text class="muted" x=(at(after)) y=(at(bottom + 11.0)) {
-                    (words::fit(plot.unit, 12.0, frame.right + 200.0 - after))
-                }
             }
         }
     }
@@ -177,7 +180,7 @@ fn draw_row(plot: &Plot, frame: &Frame, row: &Row<'_>, y: f64) -> Markup {
                 text-anchor="end" x=(at(frame.left - 8.0)) y=(at(middle + 4.0)) { (name) }
             @match &row.what {
                 What::Measured(position, mark) => (bar(frame, *position, mark, middle)),
-                What::Failed(..) => (marker::fault(frame.left + 8.0, middle)),
+                What::Failed(_) => g class="fault" { (marker::fault(frame.left + 8.0, middle)) },
                 What::Published(value, _) => g class="muted" {
                     path class="published" d=(outline(frame.left, frame.x(value.high), middle)) {}
                 },

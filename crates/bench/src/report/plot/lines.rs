@@ -43,6 +43,10 @@ impl Frame {
         self.bottom - self.vertical.place(value) * (self.bottom - self.top)
     }
 
+    fn points(&self, values: &[(f64, f64)]) -> Vec<(f64, f64)> {
+        values.iter().map(|(x, y)| (self.x(*x), self.y(*y))).collect()
+    }
+
     /// Where a published value stands on the horizontal axis, if it does.
     fn column(&self, value: &PublishedValue) -> Option<f64> {
         let x = self.x(value.at?);
@@ -65,7 +69,10 @@ pub(super) fn draw(plot: &Plot, values: &[f64], bytes: bool, logarithmic: bool, 
     let ticks = vertical.ticks(5);
     let tick_width = ticks.iter().map(|tick| words::width(&number::tick(*tick), 12.0)).fold(0.0, f64::max);
     let names_beside = width == Width::Wide && names_width(plot).is_some_and(|names| names < 160.0);
-    let room_right = if names_beside { 26.0 + names_width(plot).unwrap_or(0.0) } else { 14.0 };
+    // The last tick's words are centred on the end of the axis.
+    let last_tick =
+        values.last().map_or(0.0, |last| words::width(&tick_name(*last, bytes), 12.0) / 2.0 + 3.0);
+    let room_right = if names_beside { 26.0 + names_width(plot).unwrap_or(0.0) } else { 14.0 }.max(last_tick);
     let horizontal = horizontal(values, logarithmic);
     let mut frame = Frame {
         left: tick_width + 10.0,
@@ -158,9 +165,13 @@ impl Frame {
     }
 }
 
+fn tick_name(value: f64, bytes: bool) -> String {
+    if bytes { number::bytes(value) } else { number::tick(value) }
+}
+
 /// The values of the sweep are the ticks, as many as have room.
 fn horizontal_axis(plot: &Plot, frame: &Frame, values: &[f64], bytes: bool) -> Markup {
-    let name = |value: f64| if bytes { number::bytes(value) } else { number::tick(value) };
+    let name = |value: f64| tick_name(value, bytes);
     let mut free_from = f64::NEG_INFINITY;
     // The end of the sweep matters most: it is placed first.
     let last = values.last().copied();
@@ -191,33 +202,26 @@ fn horizontal_axis(plot: &Plot, frame: &Frame, values: &[f64], bytes: bool) -> M
     }
 }
 
-/// The line of a series, broken where a point failed.
+/// The line of a series and the thin one beside it, both broken where a point failed.
 fn line(frame: &Frame, plot: &Plot, series: &Series) -> Markup {
-    let failed: Vec<f64> = plot
-        .failures
-        .iter()
-        .filter(|failure| failure.position == series.position)
-        .map(|failure| failure.at)
-        .collect();
-    let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
-    let mut before: Option<f64> = None;
-    for mark in &series.marks {
-        let broken = |before: f64| failed.iter().any(|at| before < *at && *at < mark.at);
-        if before.is_none_or(broken) {
-            pieces.push(Vec::new());
-        }
-        if let Some(piece) = pieces.last_mut() {
-            piece.push((frame.x(mark.at), frame.y(mark.summary.median)));
-        }
-        before = Some(mark.at);
-    }
-    let second: Vec<(f64, f64)> = series.second.iter().map(|(x, y)| (frame.x(*x), frame.y(*y))).collect();
+    let own = plot.failures.iter().filter(|failure| failure.position == series.position);
+    let failed: Vec<f64> = own.map(|failure| failure.at).collect();
+    let median = series.marks.iter().map(|mark| (mark.at, mark.summary.median));
     html! {
         g class=(palette::class(series.position)) {
-            @if second.len() > 1 { path class="line second" d=(path(&second)) {} }
-            @for piece in &pieces { @if piece.len() > 1 { path class="line" d=(path(piece)) {} } }
+            @for piece in pieces(series.second.iter().copied(), &failed) {
+                path class="line second" d=(path(&frame.points(&piece))) {}
+            }
+            @for piece in pieces(median, &failed) { path class="line" d=(path(&frame.points(&piece))) {} }
         }
     }
+}
+
+/// Points of a line, apart where a failure lies between two of them; a point alone makes no line.
+fn pieces(points: impl Iterator<Item = (f64, f64)>, failed: &[f64]) -> Vec<Vec<(f64, f64)>> {
+    let points: Vec<(f64, f64)> = points.collect();
+    let joined = |one: &(f64, f64), other: &(f64, f64)| !failed.iter().any(|at| one.0 < *at && *at < other.0);
+    points.chunk_by(joined).filter(|piece| piece.len() > 1).map(<[_]>::to_vec).collect()
 }
 
 /// A marker with its whisker, from quartile to quartile.
@@ -373,6 +377,14 @@ mod tests {
         let mut apart = [10.0, 50.0];
         spread(&mut apart, 16.0, 0.0, 200.0);
         assert_eq!(apart, [10.0, 50.0]);
+    }
+
+    #[test]
+    fn a_line_is_broken_where_a_point_failed() {
+        let points = [(1.0, 5.0), (2.0, 6.0), (4.0, 7.0), (5.0, 8.0)];
+        assert_eq!(pieces(points.into_iter(), &[3.0]), [points[..2].to_vec(), points[2..].to_vec()]);
+        assert_eq!(pieces(points.into_iter(), &[]), [points.to_vec()]);
+        assert!(pieces(points[..1].iter().copied(), &[]).is_empty());
     }
 
     #[test]

@@ -46,11 +46,11 @@ fn corners(shape: Shape) -> Vec<(f64, f64)> {
     }
 }
 
-/// A cross: nothing could be measured here.
+/// A cross in the current colour: nothing could be measured here.
 pub(super) fn fault(x: f64, y: f64) -> Markup {
     let (left, right, above, below) = (at(x - 4.0), at(x + 4.0), at(y - 4.0), at(y + 4.0));
     html! {
-        path class="fault" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round"
+        path fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round"
             d=(format!("M{left} {above}L{right} {below}M{left} {below}L{right} {above}")) {}
     }
 }
@@ -141,7 +141,7 @@ fn sign(sign: Sign, x: f64, y: f64) -> Markup {
             Sign::Published => g class="muted" { path class="published" d=(across) {} },
             Sign::Beyond => g class="muted" { (beyond(middle, y)) },
             Sign::Hollow => g class="muted" { (marker(0, middle, y, true)) },
-            Sign::Fault => (fault(middle, y)),
+            Sign::Fault => g class="muted" { (fault(middle, y)) },
             Sign::Second => g class="muted" { path class="line second" d=(across) {} },
         }
     }

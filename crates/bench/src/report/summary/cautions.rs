@@ -42,11 +42,6 @@ fn all<'sweep>(sweep: &'sweep Sweep<'_>) -> impl Iterator<Item = (&'sweep Panel<
     sweep.panels.iter().flat_map(|panel| panel.cells().map(move |cell| (panel, cell)))
 }
 
-fn named(sweep: &Sweep<'_>, panel: &Panel<'_>, cell: Cell<'_>) -> String {
-    let place = format!("{} {}", sweep.servers[cell.server], sweep.at(panel.places[cell.place]));
-    if panel.label.is_empty() { place } else { format!("{place} ({})", panel.label) }
-}
-
 /// Names of points, the first few, and how many more.
 fn some(names: Vec<String>) -> String {
     let more = names.len().saturating_sub(NAMED);
@@ -65,7 +60,7 @@ fn failed(sweep: &Sweep<'_>) -> Vec<String> {
         if let Some((reason, _)) = failures.first()
             && panel::measured(cell.point).next().is_none()
         {
-            points.push(format!("{}: {reason}", named(sweep, panel, cell)));
+            points.push(format!("{}: {reason}", panel.name_of(sweep, cell)));
         } else {
             rounds += failures.len();
         }
@@ -98,7 +93,7 @@ fn rounds(sweep: &Sweep<'_>) -> Option<String> {
         .filter(|(_, cell)| {
             panel::summary(cell.point, &CPU_PER_GB).is_some_and(|summary| summary.spread() > RESTLESS)
         })
-        .map(|(panel, cell)| named(sweep, panel, cell))
+        .map(|(panel, cell)| panel.name_of(sweep, cell))
         .collect();
     (!restless.is_empty())
         .then(|| format!("Rounds differ by more than a fifth in CPU per byte: {}.", some(restless)))

@@ -7,68 +7,93 @@ use crate::{
         panel::{self, Panel, Sweep},
         quantity::{APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, Quantity, handshakes, responses},
     },
-    statistics::Verdict,
+    statistics::{Summary, Verdict},
 };
 
 /// More break-even points than these are a matter for the plots.
-const BREAK_EVENS: usize = 6;
+const BREAK_EVENS: usize = 4;
 
-/// For each server that encrypts, the size of file at which the bytes cost as much as connection and handshake.
-///
-/// The price of a byte is taken from the two largest sizes, where the rest matters least; what the smallest size costs
-/// beyond its bytes is the fixed part.
+/// What a server costs for each response beside its bytes.
+struct FixedCost {
+    server: usize,
+    us: f64,
+    /// The size whose bytes cost as much.
+    even_bytes: f64,
+    /// The sizes that were measured.
+    sizes: (f64, f64),
+}
+
+/// For the servers that encrypt, the size of file at which the bytes cost as much as connection and handshake.
 pub(super) fn fixed_costs(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Vec<String> {
     let sizes = match panel.numbers() {
         Some(sizes) if sweep.run.axis == "file_bytes" && sizes.len() > 2 => sizes,
         _ => return Vec::new(),
     };
-    let sentence = |server: usize| {
-        let a_handshake_each = (0..sizes.len())
-            .filter_map(|place| panel.point(server, place))
-            .all(|point| panel::measured(point).all(|round| handshakes(round) >= 0.9 * responses(round)));
-        let costs: Vec<(f64, crate::statistics::Summary)> = sizes
-            .iter()
-            .enumerate()
-            .filter_map(|(place, size)| {
-                Some((*size, panel::summary(panel.point(server, place)?, &CPU_PER_RESPONSE)?))
-            })
-            .collect();
-        let [first, .., before_last, last] = costs.as_slice() else { return None };
-        let per_byte = (last.1.median - before_last.1.median) / (last.0 - before_last.0);
-        let fixed = first.1.median - per_byte * first.0;
-        let noise = first.1.upper_quartile - first.1.lower_quartile;
-        if !a_handshake_each || per_byte <= 0.0 || fixed <= noise || first.1.count < 2 {
-            return None;
-        }
-        let name = sweep.servers[server];
-        let even = fixed / per_byte;
-        let fixed = number::microseconds(fixed);
-        Some(if even < first.0 {
-            format!("{name}: bytes outweigh connection and handshake ({fixed}) at every size measured.")
-        } else if even > last.0 {
-            format!("{name}: connection and handshake ({fixed}) outweigh the bytes at every size measured.")
+    let encrypting = (0..sweep.servers.len()).filter(|server| !sweep.is_plaintext(*server));
+    let costs: Vec<FixedCost> = encrypting.filter_map(|server| fixed_cost(panel, &sizes, server)).collect();
+    let name = |cost: &FixedCost| sweep.servers[cost.server];
+    let within = |cost: &&FixedCost| cost.even_bytes >= cost.sizes.0 && cost.even_bytes <= cost.sizes.1;
+    let crossing: Vec<String> = costs
+        .iter()
+        .filter(within)
+        .map(|cost| {
+            let size = number::bytes(two_digits(cost.even_bytes));
+            format!("{size} with {} ({})", name(cost), number::microseconds(cost.us))
+        })
+        .collect();
+    let mut said = Vec::new();
+    if !crossing.is_empty() {
+        let list = number::list(&crossing);
+        said.push(format!(
+            "Connection and handshake cost more server CPU than the bytes below about {list}."
+        ));
+    }
+    said.extend(costs.iter().filter(|cost| !within(cost)).map(|cost| {
+        let fixed = number::microseconds(cost.us);
+        if cost.even_bytes < cost.sizes.0 {
+            format!(
+                "{}: bytes outweigh connection and handshake ({fixed}) at every size measured.",
+                name(cost)
+            )
         } else {
             format!(
-                "{name}: below about {} connection and handshake ({fixed} of server CPU) cost more than the bytes, above \
-                 it less.",
-                number::bytes(two_digits(even))
+                "{}: connection and handshake ({fixed}) outweigh the bytes at every size measured.",
+                name(cost)
             )
-        })
-    };
-    (0..sweep.servers.len()).filter(|server| !sweep.is_plaintext(*server)).filter_map(sentence).collect()
+        }
+    }));
+    said
 }
 
-/// Where one of two servers that encrypt becomes the better one.
+/// The price of a byte is taken from the two largest sizes, where the rest matters least; what the smallest size costs
+/// beyond its bytes is the fixed part. `None` where not every response had a handshake, or the noise is larger.
+fn fixed_cost(panel: &Panel<'_>, sizes: &[f64], server: usize) -> Option<FixedCost> {
+    let points = || (0..sizes.len()).filter_map(|place| panel.point(server, place));
+    let a_handshake_each =
+        points().flat_map(panel::measured).all(|round| handshakes(round) >= 0.9 * responses(round));
+    let cost = |(place, size): (usize, &f64)| {
+        Some((*size, panel::summary(panel.point(server, place)?, &CPU_PER_RESPONSE)?))
+    };
+    let costs: Vec<(f64, Summary)> = sizes.iter().enumerate().filter_map(cost).collect();
+    let [first, .., before_last, last] = costs.as_slice() else { return None };
+    let us_per_byte = (last.1.median - before_last.1.median) / (last.0 - before_last.0);
+    let us = first.1.median - us_per_byte * first.0;
+    let noise = first.1.upper_quartile - first.1.lower_quartile;
+    let is_clear = a_handshake_each && us_per_byte > 0.0 && us > noise && first.1.count > 1;
+    is_clear.then(|| FixedCost { server, us, even_bytes: us / us_per_byte, sizes: (first.0, last.0) })
+}
+
+/// Where one of two servers that encrypt becomes the better one: by CPU, or where CPU decides nothing by throughput.
 pub(super) fn break_even(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Vec<String> {
     let Some(numbers) = panel.numbers() else { return Vec::new() };
     let encrypting: Vec<usize> =
         (0..sweep.servers.len()).filter(|server| !sweep.is_plaintext(*server)).collect();
     let mut found = Vec::new();
-    for quantity in [CPU_PER_GB, APPLICATION] {
-        for (count, ours) in encrypting.iter().enumerate() {
-            for theirs in &encrypting[count + 1..] {
-                found.extend(crossings(sweep, panel, &numbers, &quantity, (*ours, *theirs)));
-            }
+    for (count, ours) in encrypting.iter().enumerate() {
+        for theirs in &encrypting[count + 1..] {
+            let by = |quantity: &Quantity| crossings(sweep, panel, &numbers, quantity, (*ours, *theirs));
+            let by_cpu = by(&CPU_PER_GB);
+            found.extend(if by_cpu.is_empty() { by(&APPLICATION) } else { by_cpu });
         }
     }
     found.truncate(BREAK_EVENS);
@@ -106,8 +131,7 @@ fn crossings(
             };
             let what = if quantity.more_is_better { "gives more" } else { "costs less CPU per byte" };
             found.push(format!(
-                "Break-even at about {even}: from there on {better} {what} than {worse}, before it is \
-                                the other way round."
+                "Break-even at about {even}: above it {better} {what} than {worse}, below it the other way."
             ));
         }
         before = Some((*number, ratio.ratio, verdict));

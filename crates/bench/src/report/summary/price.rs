@@ -1,6 +1,5 @@
-//! What a server costs beside the one that speaks plaintext.
+//! What servers cost beside the one that speaks plaintext.
 
-use super::claim;
 use crate::{
     report::{
         number,
@@ -10,7 +9,13 @@ use crate::{
     statistics::{Ratio, Verdict},
 };
 
-/// A sentence for each server that encrypts: CPU per byte beside plaintext.
+/// The ratios of one server to plaintext, by place.
+struct Price {
+    server: usize,
+    ratios: Vec<(usize, Ratio)>,
+}
+
+/// CPU per byte of every server that encrypts, beside plaintext.
 pub(super) fn of_tls(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Vec<String> {
     sentences(sweep, panel, &CPU_PER_GB, "server CPU per byte")
 }
@@ -20,71 +25,111 @@ pub(super) fn per_response(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Vec<String> 
     sentences(sweep, panel, &CPU_PER_RESPONSE, "server CPU per response")
 }
 
+/// One sentence for all that cost something else than plaintext, one for each that does not.
 fn sentences(sweep: &Sweep<'_>, panel: &Panel<'_>, quantity: &Quantity, what: &str) -> Vec<String> {
     let Some(baseline) = sweep.baseline() else { return Vec::new() };
-    let encrypting = (0..sweep.servers.len()).filter(|server| !sweep.is_plaintext(*server));
-    encrypting.filter_map(|server| sentence(sweep, panel, quantity, what, (server, baseline))).collect()
-}
-
-fn sentence(
-    sweep: &Sweep<'_>,
-    panel: &Panel<'_>,
-    quantity: &Quantity,
-    what: &str,
-    (server, baseline): (usize, usize),
-) -> Option<String> {
-    let ratios: Vec<(usize, Ratio)> = (0..panel.places.len())
-        .filter_map(|place| Some((place, panel.ratio(server, baseline, place, quantity)?)))
-        .collect();
-    let (name, beside) = (sweep.servers[server], sweep.servers[baseline]);
-    let at = |place: usize| sweep.at(panel.places[place]);
-    let (least, most) = (extreme(&ratios, f64::lt)?, extreme(&ratios, f64::gt)?);
-    let few = ratios.iter().any(|(_, ratio)| ratio.verdict() == Verdict::TooFewRounds);
-    let rounds = ratios.iter().map(|(_, ratio)| ratio.rounds).min().unwrap_or(0);
-    let doubt = if few {
-        format!(" ({}: too few to be sure)", number::plural(rounds, "round"))
-    } else {
-        String::new()
+    let price = |server: usize| {
+        let ratio = |place: usize| Some((place, panel.ratio(server, baseline, place, quantity)?));
+        let ratios: Vec<(usize, Ratio)> = (0..panel.places.len()).filter_map(ratio).collect();
+        (!ratios.is_empty()).then_some(Price { server, ratios })
     };
-    let same = ratios.iter().filter(|(_, ratio)| ratio.verdict() == Verdict::NoDifference).count();
-    Some(if same == ratios.len() {
-        let everywhere = if ratios.len() > 1 { " at any point" } else { "" };
-        let (low, high) = interval(&ratios);
+    let encrypting = (0..sweep.servers.len()).filter(|server| !sweep.is_plaintext(*server));
+    let (same, differing): (Vec<Price>, Vec<Price>) =
+        encrypting.filter_map(price).partition(Price::is_the_same);
+    let beside = sweep.servers[baseline];
+    let mut said = Vec::new();
+    if !differing.is_empty() {
+        let doubt = doubt(&differing);
+        let everywhere = if panel.places.len() > 1 { " at every point" } else { "" };
+        said.push(if differing.iter().all(Price::is_constant) {
+            let mut prices: Vec<String> = differing
+                .iter()
+                .map(|price| format!("{} {}", sweep.servers[price.server], number::times(price.middle())))
+                .collect();
+            let about = if doubt.is_empty() { "" } else { "about " };
+            let first = &differing[0];
+            prices[0] =
+                format!("{} costs {about}{}", sweep.servers[first.server], number::times(first.middle()));
+            format!("{} {beside} in {what}{everywhere}{doubt}.", number::list(&prices))
+        } else {
+            let prices: Vec<String> = differing
+                .iter()
+                .map(|price| format!("{} {}", sweep.servers[price.server], price.range(sweep, panel)))
+                .collect();
+            format!("Beside {beside}, in {what}: {}{doubt}.", prices.join("; "))
+        });
+    }
+    said.extend(same.iter().map(|price| {
+        let everywhere = if price.ratios.len() > 1 { " at any point" } else { "" };
+        let (low, high) = price.interval();
         format!(
-            "{name} and {beside}: no difference in {what} was found{everywhere} ({} to {}).",
+            "{} and {beside}: no difference in {what} was found{everywhere} ({} to {}).",
+            sweep.servers[price.server],
             number::times(low),
             number::times(high)
         )
-    } else if ratios.len() == 1 {
-        let place = if panel.places.len() > 1 { format!(" {}", at(least.0)) } else { String::new() };
-        format!("{name} costs {} {beside} in {what}{place}{doubt}.", claim(&least.1))
-    } else if close(&least.1, &most.1) {
-        let middle = number::times((least.1.ratio * most.1.ratio).sqrt());
-        let about = if few { "about " } else { "" };
-        format!("{name} costs {about}{middle} {beside} in {what} at every point{doubt}.")
-    } else {
-        let (lowest, highest) = (claim(&least.1), claim(&most.1));
-        format!(
-            "{name} beside {beside}, {what}: {lowest} {} at the least, {highest} {} at the most{doubt}.",
-            at(least.0),
-            at(most.0)
-        )
-    })
+    }));
+    said
 }
 
-fn extreme(ratios: &[(usize, Ratio)], beats: fn(&f64, &f64) -> bool) -> Option<(usize, Ratio)> {
-    ratios.iter().copied().reduce(|best, next| if beats(&next.1.ratio, &best.1.ratio) { next } else { best })
+/// Words for ratios that come from too few rounds; nothing where none does.
+fn doubt(prices: &[Price]) -> String {
+    let ratios = || prices.iter().flat_map(|price| &price.ratios);
+    if !ratios().any(|(_, ratio)| ratio.verdict() == Verdict::TooFewRounds) {
+        return String::new();
+    }
+    let rounds = ratios().map(|(_, ratio)| ratio.rounds).min().unwrap_or(0);
+    format!(" ({}: too few to be sure)", number::plural(rounds, "round"))
 }
 
-/// The hull of all intervals.
-fn interval(ratios: &[(usize, Ratio)]) -> (f64, f64) {
-    let low = ratios.iter().map(|(_, ratio)| ratio.low).fold(f64::INFINITY, f64::min);
-    let high = ratios.iter().map(|(_, ratio)| ratio.high).fold(0.0, f64::max);
-    (low, high)
-}
+impl Price {
+    /// No place shows a difference.
+    fn is_the_same(&self) -> bool {
+        self.ratios.iter().all(|(_, ratio)| ratio.verdict() == Verdict::NoDifference)
+    }
 
-/// Both say the same to within a twentieth.
-fn close(least: &Ratio, most: &Ratio) -> bool {
-    let one_sided = |ratio: &Ratio| ratio.verdict() != Verdict::NoDifference;
-    most.ratio / least.ratio < 1.05 && one_sided(least) && one_sided(most)
+    /// All places say the same to within a tenth.
+    fn is_constant(&self) -> bool {
+        let differs = |(_, ratio): &(usize, Ratio)| ratio.verdict() != Verdict::NoDifference;
+        self.ratios.iter().all(differs) && self.extreme(f64::gt).1.ratio / self.extreme(f64::lt).1.ratio < 1.1
+    }
+
+    /// Between the least and the most.
+    fn middle(&self) -> f64 {
+        (self.extreme(f64::lt).1.ratio * self.extreme(f64::gt).1.ratio).sqrt()
+    }
+
+    /// "1.20 × (at 100 MB) to 12 × (at 10 kB)".
+    fn range(&self, sweep: &Sweep<'_>, panel: &Panel<'_>) -> String {
+        if self.is_constant() {
+            return number::times(self.middle());
+        }
+        let end = |(place, ratio): (usize, Ratio)| {
+            let claim = match ratio.verdict() {
+                Verdict::More | Verdict::Less => number::times(ratio.ratio),
+                Verdict::NoDifference => "no difference".to_owned(),
+                Verdict::TooFewRounds => format!("about {}", number::times(ratio.ratio)),
+            };
+            format!("{claim} ({})", sweep.at(panel.places[place]))
+        };
+        if self.ratios.len() == 1 {
+            return end(self.ratios[0]);
+        }
+        format!("{} to {}", end(self.extreme(f64::lt)), end(self.extreme(f64::gt)))
+    }
+
+    /// The place whose ratio beats all others. There is one: a price has ratios.
+    fn extreme(&self, beats: fn(&f64, &f64) -> bool) -> (usize, Ratio) {
+        let better = |best: (usize, Ratio), next: &(usize, Ratio)| {
+            if beats(&next.1.ratio, &best.1.ratio) { *next } else { best }
+        };
+        self.ratios[1..].iter().fold(self.ratios[0], better)
+    }
+
+    /// The hull of all intervals.
+    fn interval(&self) -> (f64, f64) {
+        let low = self.ratios.iter().map(|(_, ratio)| ratio.low).fold(f64::INFINITY, f64::min);
+        let high = self.ratios.iter().map(|(_, ratio)| ratio.high).fold(0.0, f64::max);
+        (low, high)
+    }
 }

@@ -3,6 +3,7 @@
 //! They are made as JSON, as `result.json` is read: a field that is added later has its default here too.
 
 use linerate_bench::result::ExperimentRun;
+use linerate_load::report::LoadReport;
 use serde_json::{Value, json};
 
 /// A server as the model knows it.
@@ -92,6 +93,23 @@ fn missing(reason: &str) -> Value {
 
 const NO_PERF: &str = "no perf events in this virtual machine (perf_event_open: ENOENT)";
 
+/// A load report with these fields, and every other as the load client's own default has it.
+fn with_defaults(ours: Value) -> Value {
+    fn over(under: &mut Value, ours: Value) {
+        match (under, ours) {
+            (Value::Object(under), Value::Object(ours)) => {
+                for (name, value) in ours {
+                    over(under.entry(name).or_insert(Value::Null), value);
+                }
+            }
+            (under, ours) => *under = ours,
+        }
+    }
+    let mut report = serde_json::to_value(LoadReport::default()).expect("a report has a JSON form");
+    over(&mut report, ours);
+    report
+}
+
 /// One round of a server under a load.
 pub(crate) fn measured(model: &Model, load: &Load, noise: &mut Noise) -> Value {
     let elapsed_s = 5.0;
@@ -112,7 +130,7 @@ pub(crate) fn measured(model: &Model, load: &Load, noise: &mut Noise) -> Value {
     };
     let s_per_gb = server_s / (body_bytes / 1e9);
     json!({ "measured": {
-        "load": [{
+        "load": [with_defaults(json!({
             "schema": "linerate-load/1", "command": ["linerate", "load"], "measured_s": elapsed_s,
             "totals": {
                 "responses": responses as u64, "body_bytes": body_bytes as u64, "received_bytes": (body_bytes * 1.002) as u64,
@@ -130,7 +148,7 @@ pub(crate) fn measured(model: &Model, load: &Load, noise: &mut Noise) -> Value {
             "discarded": load.discarded, "verified": false,
             "client_limited": if load.client_limited { json!("the client used 99 % of its core") } else { Value::Null },
             "interrupted": false,
-        }],
+        }))],
         "elapsed_s": elapsed_s,
         "application_gbit_s": gbit_s,
         "wire_gbit_s": { "value": gbit_s * 1.049 },

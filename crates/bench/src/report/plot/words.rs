@@ -8,10 +8,11 @@ pub(super) fn width(text: &str, size: f64) -> f64 {
 fn letter(letter: char) -> f64 {
     match letter {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' => 0.32,
-        'f' | 't' | 'r' | '(' | ')' | '[' | ']' | '/' | '-' | '–' | '·' => 0.42,
-        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.95,
-        'A'..='Z' | '_' | '×' | '+' | '=' | '…' => 0.72,
-        letter if letter.is_ascii() => 0.61,
+        'f' | 't' | 'r' | '"' | '(' | ')' | '[' | ']' | '/' | '-' | '–' | '·' => 0.46,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 1.0,
+        '<' | '>' | '&' | '+' | '=' | '~' | '^' | '#' => 0.87,
+        'A'..='Z' | '_' | '×' | '…' => 0.74,
+        letter if letter.is_ascii() => 0.64,
         // Ideographs and what else is not Latin may be as wide as high.
         letter if u32::from(letter) > 0x2e80 => 1.05,
         _ => 0.7,

@@ -24,6 +24,8 @@ pub mod result;
 mod run;
 #[cfg(test)]
 mod sample;
+#[cfg(test)]
+mod schema;
 mod servers;
 pub mod statistics;
 mod store;

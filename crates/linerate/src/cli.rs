@@ -19,7 +19,8 @@ Examples:
   linerate serve /srv/media --listen '*:443' --cert cert.pem --key key.pem
   linerate serve --config /etc/linerate/linerate.toml
   linerate check --config /etc/linerate/linerate.toml
-  linerate load https://localhost:8443/film.mp4 -c 100 -d 30s --insecure";
+  linerate load https://localhost:8443/film.mp4 -c 100 -d 30s --insecure
+  linerate bench run engines --quick";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -82,6 +83,9 @@ pub(crate) enum Command {
     /// Say what this machine can do: kernel TLS, by version and cipher, and why not
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor,
+    /// Run the experiments of published papers here, and compare what they find
+    #[command(after_help = crate::bench::EXAMPLES)]
+    Bench(crate::bench::BenchArguments),
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -271,13 +275,13 @@ mod tests {
     fn help_fits_a_terminal() {
         let mut root = Cli::command().term_width(100);
         root.build();
-        let names: Vec<String> =
-            root.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-        for name in names {
-            let command = root.find_subcommand_mut(&name).unwrap();
-            for line in command.render_help().to_string().lines() {
-                assert!(line.chars().count() <= 100, "{name}: {line}");
-            }
+        fits(&mut root);
+    }
+
+    fn fits(command: &mut clap::Command) {
+        for line in command.render_help().to_string().lines() {
+            assert!(line.chars().count() <= 100, "{}: {line}", command.get_name());
         }
+        command.get_subcommands_mut().for_each(fits);
     }
 }

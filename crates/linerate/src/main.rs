@@ -1,5 +1,6 @@
 //! The binary: from the command line to library calls, nothing else.
 
+mod bench;
 mod check;
 mod cli;
 mod key_list;
@@ -44,6 +45,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         }
         Command::Check(arguments) if arguments.keys => print(key_list::text().as_bytes())?,
         Command::Check(arguments) => print(check::check(&arguments.serve.source("check")?)?.as_bytes())?,
+        Command::Bench(arguments) => return bench::bench(arguments),
         Command::Load(arguments) => return load::load(*arguments),
         Command::Doctor => print(linerate_server::doctor().as_bytes())?,
         Command::Completions { shell } => {

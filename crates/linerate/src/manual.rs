@@ -23,8 +23,8 @@ pub(crate) fn page() -> io::Result<Vec<u8>> {
     manual.render_name_section(&mut page)?;
     synopsis(&root).to_writer(&mut page)?;
     let serve_flags = arguments_of(&root, "serve");
-    for command in root.get_subcommands().filter(|command| !command.is_hide_set()) {
-        command_section(command, &serve_flags, &mut page)?;
+    for (name, command) in commands(&root) {
+        command_section(&name, command, &serve_flags, &mut page)?;
     }
     configuration().to_writer(&mut page)?;
     conduct().to_writer(&mut page)?;
@@ -39,13 +39,29 @@ fn arguments_of(root: &Command, name: &str) -> Vec<String> {
         .unwrap_or_default()
 }
 
+/// Every command that does something, with its name: "serve", "bench run".
+fn commands(root: &Command) -> Vec<(String, &Command)> {
+    let shown = root.get_subcommands().filter(|command| !command.is_hide_set());
+    shown
+        .flat_map(|command| {
+            let name = command.get_name().to_owned();
+            if !command.has_subcommands() {
+                return vec![(name, command)];
+            }
+            commands(command)
+                .into_iter()
+                .map(|(below, command)| (format!("{name} {below}"), command))
+                .collect()
+        })
+        .collect()
+}
+
 fn synopsis(root: &Command) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["SYNOPSIS"]);
-    for command in root.get_subcommands().filter(|command| !command.is_hide_set()) {
+    for (name, command) in commands(root) {
         // "Usage: linerate serve [OPTIONS] [DIR]"
         let usage = command.clone().render_usage().to_string();
-        let name = command.get_name();
         let arguments = usage.split_once(&format!(" {name}")).map_or("", |(_, arguments)| arguments);
         roff.text([bold(format!("linerate {name}")), roman(arguments)]);
         roff.control("br", None::<&str>);
@@ -54,9 +70,14 @@ fn synopsis(root: &Command) -> Roff {
 }
 
 /// A command: what it does, its options, its examples.
-fn command_section(command: &Command, serve_flags: &[String], page: &mut Vec<u8>) -> io::Result<()> {
+fn command_section(
+    name: &str,
+    command: &Command,
+    serve_flags: &[String],
+    page: &mut Vec<u8>,
+) -> io::Result<()> {
     let mut roff = Roff::new();
-    roff.control("SH", [format!("LINERATE {}", command.get_name().to_uppercase()).as_str()]);
+    roff.control("SH", [format!("LINERATE {}", name.to_uppercase()).as_str()]);
     roff.text([roman(format!("{}.", command.get_about().map(ToString::to_string).unwrap_or_default()))]);
     roff.to_writer(page)?;
 

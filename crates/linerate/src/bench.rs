@@ -1,0 +1,326 @@
+//! `linerate bench`: from its flags to experiments, reports and comparisons.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::{Args, Subcommand};
+use linerate_bench::definition::catalogue::{self, EXPERIMENTS};
+use linerate_bench::definition::{Definition, VARIABLES};
+use linerate_bench::result::{ExperimentRun, Round};
+use linerate_bench::{Finished, Options, report};
+use linerate_config::CpuList;
+
+use crate::FAILED;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  linerate bench list
+  linerate bench run engines --quick
+      What TLS costs on this machine beside plaintext, in under two minutes.
+  linerate bench compare linerate-bench/2026-11-20T101500-engines linerate-bench/2026-11-21T101500-engines";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  linerate bench list
+  linerate bench list engines > mine.toml
+      A copy to be changed, and run by `linerate bench run mine.toml`.
+  linerate bench list --variables";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  linerate bench run engines --quick
+  linerate bench run file-size handshakes --output results
+  linerate bench run mine.toml --server 'nginx tls' --server 'linerate user' --rounds 9
+  linerate bench run --resume linerate-bench/2026-11-21T101500-engines
+  linerate bench run t7-connections --address 192.0.2.1 --clients peer1,peer2
+      The load comes from two other machines, over ssh; linerate has to be on them.
+
+The first interrupt (Ctrl-C) ends the run and keeps what was measured; --resume goes on with it.
+
+Exit status: 0 if rounds were measured; 1 if none was, the run was interrupted or could not be
+written; 2 if the command line is wrong.";
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  linerate bench report linerate-bench/2026-11-21T101500-engines
+  linerate bench report results/engines results/file-size --output together";
+
+const COMPARE_EXAMPLES: &str = "\
+Each point is compared by the median of all ratios of its rounds, with an interval of 95 %. What
+differs less than the rounds among themselves is no difference.
+
+Examples:
+  linerate bench compare before after
+  linerate bench compare before after --relative-to 'nginx plaintext'
+      Each round relative to a server that has not changed: for machines that have good and bad days.
+  linerate bench compare before after --fail-on-slower 5
+      For CI: exit status 1 if anything has become slower or dearer by more than 5 %.";
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    #[command(subcommand)]
+    command: BenchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum BenchCommand {
+    /// List the experiments, or print the file of one
+    #[command(after_help = LIST_EXAMPLES)]
+    List {
+        /// Print this experiment's file
+        name: Option<String>,
+        /// Print every variable that an experiment can fix or sweep
+        #[arg(long, exclusive = true)]
+        variables: bool,
+    },
+    /// Run experiments, and write a result and a report for each
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(Box<RunArguments>),
+    /// Write the report of runs anew
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report {
+        /// Folders of runs
+        #[arg(value_name = "DIR", required = true, value_hint = clap::ValueHint::DirPath)]
+        runs: Vec<PathBuf>,
+        /// Where to write it [default: the first run's folder]
+        #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+        output: Option<PathBuf>,
+    },
+    /// Hold two runs of an experiment against each other
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare {
+        /// The folder of the earlier run
+        #[arg(value_hint = clap::ValueHint::DirPath)]
+        before: PathBuf,
+        /// The folder of the later run
+        #[arg(value_hint = clap::ValueHint::DirPath)]
+        after: PathBuf,
+        /// Exit with status 1 if anything has become slower or dearer by more than so many percent
+        #[arg(long, value_name = "PERCENT", value_parser = percent)]
+        fail_on_slower: Option<f64>,
+        /// Compare each round relative to this server's
+        #[arg(long, value_name = "SERVER")]
+        relative_to: Option<String>,
+        /// Where to write the page that shows both [default: the later run's folder]
+        #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+struct RunArguments {
+    /// Experiments: names of built-in ones, or files that end in .toml
+    #[arg(value_name = "NAME", required_unless_present = "resume", value_hint = clap::ValueHint::FilePath)]
+    names: Vec<String>,
+
+    /// Shorter and smaller, as the experiment's file says: under two minutes on two cores
+    #[arg(long)]
+    quick: bool,
+
+    /// Where the result goes [default: linerate-bench/DATE-NAME]; with several experiments, DIR/NAME
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    output: Option<PathBuf>,
+
+    /// Go on with the run in DIR, with the settings that it began with
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath,
+          conflicts_with_all = ["names", "quick", "output", "servers", "rounds", "server_cpus", "client_cpus", "clients"])]
+    resume: Option<PathBuf>,
+
+    /// Measure only this server of the experiment's; can be repeated
+    #[arg(long = "server", value_name = "SERVER")]
+    servers: Vec<String>,
+
+    /// Rounds of each point, instead of the experiment's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+
+    /// Where files and configurations are kept [default: ~/.cache/linerate/bench]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    cache: Option<PathBuf>,
+
+    /// The servers' cores, as taskset -c writes them [default: the lower half]
+    #[arg(long, value_name = "LIST", help_heading = "Machines")]
+    server_cpus: Option<CpuList>,
+
+    /// The load client's cores [default: the upper half]
+    #[arg(long, value_name = "LIST", help_heading = "Machines")]
+    client_cpus: Option<CpuList>,
+
+    /// Where servers listen
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", help_heading = "Machines")]
+    address: IpAddr,
+
+    /// The interface whose counters show the load [default: the one that has the address]
+    #[arg(long, value_name = "NAME", help_heading = "Machines")]
+    interface: Option<String>,
+
+    /// Machines that the load comes from, separated by commas, as ssh takes them: HOST or USER@HOST
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',', value_parser = host, help_heading = "Machines")]
+    clients: Vec<String>,
+
+    /// linerate on those machines
+    #[arg(long, value_name = "PATH", default_value = "linerate", help_heading = "Machines")]
+    client_binary: String,
+
+    /// How to call ssh, like 'ssh -p 2222'
+    #[arg(long, value_name = "COMMAND", default_value = "ssh", help_heading = "Machines")]
+    ssh: String,
+}
+
+/// Does what is asked for.
+///
+/// # Errors
+/// What kept it from being done.
+pub(crate) fn bench(arguments: BenchArguments) -> Result<ExitCode, Box<dyn Error>> {
+    match arguments.command {
+        BenchCommand::List { variables: true, .. } => crate::print(variables().as_bytes())?,
+        BenchCommand::List { name: Some(name), .. } => crate::print(catalogue::text(&name)?.as_bytes())?,
+        BenchCommand::List { .. } => crate::print(list()?.as_bytes())?,
+        BenchCommand::Run(arguments) => return run(&arguments),
+        BenchCommand::Report { runs, output } => {
+            let read: Vec<ExperimentRun> =
+                runs.iter().map(|folder| linerate_bench::load(folder)).collect::<Result<_, _>>()?;
+            let folder = output.as_deref().or(runs.first().map(PathBuf::as_path)).unwrap_or(Path::new("."));
+            let page = report::write(&read, folder)?;
+            crate::print(format!("{}\n", page.display()).as_bytes())?;
+        }
+        BenchCommand::Compare { before, after, fail_on_slower, relative_to, output } => {
+            let folder = output.unwrap_or_else(|| after.clone());
+            return compare(&before, &after, relative_to.as_deref(), fail_on_slower, &folder);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list() -> Result<String, Box<dyn Error>> {
+    let width = EXPERIMENTS.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, file) in EXPERIMENTS {
+        let definition = Definition::parse(name, file, false)?;
+        writeln!(text, "{name:<width$}  {}", definition.title)?;
+    }
+    Ok(text)
+}
+
+fn variables() -> String {
+    let width = VARIABLES.iter().map(|variable| variable.name.len()).max().unwrap_or(0);
+    VARIABLES.iter().map(|variable| format!("{:<width$}  {}\n", variable.name, variable.meaning)).collect()
+}
+
+fn run(arguments: &RunArguments) -> Result<ExitCode, Box<dyn Error>> {
+    let interrupted = interrupted_by_signals()?;
+    let options = options(arguments)?;
+    if let Some(folder) = &arguments.resume {
+        let finished = linerate_bench::resume(folder, &options, &interrupted)?;
+        return told(&finished, &interrupted);
+    }
+    let mut status = ExitCode::SUCCESS;
+    for name in &arguments.names {
+        let output = match &arguments.output {
+            Some(folder) if arguments.names.len() > 1 => {
+                let stem = Path::new(name).file_stem().unwrap_or_default();
+                Some(folder.join(stem))
+            }
+            output => output.clone(),
+        };
+        let finished = linerate_bench::run(name, &Options { output, ..options.clone() }, &interrupted)?;
+        let told = told(&finished, &interrupted)?;
+        if told != ExitCode::SUCCESS {
+            status = told;
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(status)
+}
+
+fn options(arguments: &RunArguments) -> Result<Options, Box<dyn Error>> {
+    let program = std::env::current_exe()
+        .map_err(|error| format!("cannot find this program's own file, which serves and loads: {error}"))?;
+    let ssh: Vec<String> = arguments.ssh.split_whitespace().map(str::to_owned).collect();
+    Ok(Options {
+        program,
+        command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        quick: arguments.quick,
+        output: arguments.output.clone(),
+        cache: arguments.cache.clone(),
+        servers: arguments.servers.clone(),
+        rounds: arguments.rounds,
+        server_cpus: arguments.server_cpus.clone(),
+        client_cpus: arguments.client_cpus.clone(),
+        address: arguments.address,
+        interface: arguments.interface.clone(),
+        clients: arguments.clients.clone(),
+        client_program: arguments.client_binary.clone(),
+        ssh: if ssh.is_empty() { vec!["ssh".to_owned()] } else { ssh },
+    })
+}
+
+/// Writes the report, and says what was found and where it is.
+fn told(finished: &Finished, interrupted: &AtomicBool) -> Result<ExitCode, Box<dyn Error>> {
+    let Finished { folder, run } = finished;
+    let page = report::write(std::slice::from_ref(run), folder)?;
+    crate::print(format!("{}\n{}\n", report::text(run), page.display()).as_bytes())?;
+    if interrupted.load(Ordering::Relaxed) && run.incomplete {
+        let folder = folder.display();
+        let _ = writeln!(io::stderr(), "interrupted; to go on: linerate bench run --resume {folder}");
+        return Ok(ExitCode::from(FAILED));
+    }
+    let mut rounds = run.points.iter().flat_map(|point| &point.rounds);
+    if !rounds.any(|round| matches!(round, Round::Measured(_))) {
+        let _ = writeln!(io::stderr(), "every round failed");
+        return Ok(ExitCode::from(FAILED));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn compare(
+    before: &Path,
+    after: &Path,
+    relative_to: Option<&str>,
+    fail_on_slower: Option<f64>,
+    folder: &Path,
+) -> Result<ExitCode, Box<dyn Error>> {
+    let (before, after) = (linerate_bench::load(before)?, linerate_bench::load(after)?);
+    let comparison = linerate_bench::compare(&before, &after, relative_to)?;
+    let page = report::write_comparison(&[before], &[after], folder)?;
+    crate::print(format!("{comparison}{}\n", page.display()).as_bytes())?;
+    let Some(percent) = fail_on_slower else { return Ok(ExitCode::SUCCESS) };
+    let worse = comparison.worse_than(percent).count();
+    if worse == 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let _ = writeln!(io::stderr(), "{worse} figures have become worse by more than {percent} %");
+    Ok(ExitCode::from(FAILED))
+}
+
+/// Set by the first INT or TERM. A second one is not needed: whatever goes on is ended at once.
+fn interrupted_by_signals() -> io::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(flag)
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok(percent),
+        _ => Err("a number from 0 to 1000 is needed".to_owned()),
+    }
+}
+
+/// What begins with a dash would be an option of ssh's.
+fn host(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.starts_with('-') || text.contains(char::is_whitespace) {
+        return Err("HOST or USER@HOST is needed".to_owned());
+    }
+    Ok(text.to_owned())
+}

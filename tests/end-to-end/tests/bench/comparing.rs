@@ -1,0 +1,56 @@
+//! A planted slow-down is found by `compare`, and an unchanged server is not.
+
+use linerate_end_to_end::{is_installed, skip};
+
+use crate::{Bench, bench};
+
+/// Burns a tenth of a core for as long as the server lives, as one of its processes: so every gigabyte costs 11 % more.
+const BURN: &str = "perl -e '$n = 0; while (getppid() != 1) { $n++; while (1) { ($u, $s) = times; \
+                    last if $u + $s >= $n * 0.0111; } select(undef, undef, undef, 0.1); }' & ";
+
+fn experiment(burn: &str) -> String {
+    format!(
+        r#"
+servers = ["steady", "changed"]
+load.connections = 4
+sweep.file_bytes = [50_000_000]
+time = {{ warmup_s = 0.3, measured_s = 1, rounds = 9 }}
+
+[[server]]
+name = "steady"
+plaintext = true
+command = ["{{linerate}}", "serve", "{{root}}", "--listen", "http://{{address}}:{{port}}", "--workers", "1"]
+
+[[server]]
+name = "changed"
+plaintext = true
+command = ["sh", "-c", "{burn}exec {{linerate}} serve {{root}} --listen http://{{address}}:{{port}} --workers 1"]
+"#
+    )
+}
+
+#[test]
+fn a_planted_tenth_is_found_and_nothing_is_not() {
+    if !is_installed("perl") {
+        return skip(
+            "a_planted_tenth_is_found_and_nothing_is_not",
+            "perl, which burns the tenth, is not installed",
+        );
+    }
+    let bare = Bench::new(&experiment(""));
+    bare.run("before", &[]).run().success();
+    bare.run("again", &[]).run().success();
+    let slower = Bench::new(&experiment(BURN));
+    slower.run("after", &[]).run().success();
+    let before = bare.path("before");
+    let compare = |after: std::path::PathBuf| {
+        let relative = ["--relative-to", "steady", "--fail-on-slower", "4"];
+        bench(&[&["compare", before.to_str().unwrap(), after.to_str().unwrap()][..], &relative[..]].concat())
+    };
+    let unchanged = compare(bare.path("again"));
+    assert!(unchanged.status.success(), "{}", unchanged.text());
+    let changed = compare(slower.path("after"));
+    assert_eq!(changed.status.code(), Some(1), "{}", changed.text());
+    assert!(changed.text().contains("changed, file_bytes 50000000: dearer by "), "{}", changed.text());
+    assert!(slower.path("after/comparison.html").is_file());
+}

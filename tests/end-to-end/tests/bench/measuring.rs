@@ -1,0 +1,89 @@
+//! A run that goes well: everything is measured, and the result says so consistently.
+
+use crate::{Bench, bench, rounds};
+
+const EXPERIMENT: &str = r#"
+servers = ["linerate plaintext", "linerate user", "absent"]
+load.connections = 3
+sweep = { file_bytes = [10_001, 1_000_003], tls = ["1.2", "1.3"] }
+time = { warmup_s = 0.1, measured_s = 0.4, rounds = 2 }
+
+[[server]]
+name = "absent"
+command = ["no-such-server-anywhere"]
+"#;
+
+#[test]
+fn a_result_is_complete_and_consistent() {
+    let small = Bench::new(EXPERIMENT);
+    let finished = small.run("out", &[]).run();
+    assert!(
+        finished.stderr.contains("left out: absent: no-such-server-anywhere is not installed"),
+        "{}",
+        finished.stderr
+    );
+    let text = finished.success();
+    let result = small.result("out");
+    assert_eq!(result["schema"], "linerate-bench/1");
+    assert_eq!(result["incomplete"], false);
+    assert_eq!(result["rounds_planned"], 2);
+    assert_eq!(result["definition"], std::fs::read_to_string(small.path("small.toml")).unwrap());
+    assert!(result["environment"]["kernel"].is_object(), "{}", result["environment"]);
+    assert_eq!(result["skipped"].as_array().unwrap().len(), 1);
+    // Plaintext once for each size, TLS for each version as well.
+    assert_eq!(result["points"].as_array().unwrap().len(), 2 + 4);
+    for (server, count) in [("linerate plaintext", 4), ("linerate user", 8)] {
+        let rounds = rounds(&result, server);
+        assert_eq!(rounds.len(), count, "{server}");
+        for round in rounds {
+            is_consistent(&round["measured"]);
+        }
+    }
+    for point in result["points"].as_array().unwrap() {
+        let bytes = point["variables"]["file_bytes"].as_f64().unwrap();
+        let command: Vec<&str> =
+            point["client_command"].as_array().unwrap().iter().filter_map(|word| word.as_str()).collect();
+        assert!(command.join(" ").contains(&format!("/{bytes}-0.bin")), "{command:?}");
+        let version = point["variables"]["tls"].as_str();
+        let negotiated = point["rounds"][0]["measured"]["load"][0]["negotiated"].as_object().unwrap();
+        if let Some(version) = version {
+            assert!(negotiated.keys().all(|agreed| agreed.contains(version)), "{negotiated:?}");
+        }
+    }
+    for server in result["servers"].as_array().unwrap() {
+        assert!(server["configuration"].as_str().unwrap().contains("[limits]"), "{server}");
+        assert!(server["version"].as_str().unwrap().starts_with("linerate "), "{server}");
+    }
+    assert!(small.path("out/report.html").is_file());
+    assert!(String::from_utf8(text).unwrap().trim_end().ends_with("report.html"));
+}
+
+/// Figures that follow from each other do.
+fn is_consistent(round: &serde_json::Value) {
+    let number = |name: &str| round[name].as_f64().unwrap_or_else(|| panic!("{name}: {round}"));
+    let load = &round["load"][0];
+    let body_bytes = load["totals"]["body_bytes"].as_f64().unwrap();
+    let measured_s = load["measured_s"].as_f64().unwrap();
+    assert!((0.39..0.6).contains(&measured_s), "{measured_s}");
+    // Costs are read by another process, which may have to wait for its turn.
+    assert!((0.2..2.0).contains(&number("elapsed_s")), "{}", number("elapsed_s"));
+    let gbit_s = body_bytes * 8.0 / 1e9 / measured_s;
+    assert!((number("application_gbit_s") / gbit_s - 1.0).abs() < 0.01);
+    let cpu_s = round["server"]["user_s"].as_f64().unwrap() + round["server"]["system_s"].as_f64().unwrap();
+    assert!(cpu_s > 0.0);
+    let s_per_gb = cpu_s / number("elapsed_s") / (gbit_s / 8.0);
+    assert!((number("server_s_per_gb") / s_per_gb - 1.0).abs() < 0.01);
+    assert!((number("service_demand_us_per_kb") / (s_per_gb * 1.024) - 1.0).abs() < 0.01);
+    assert!(number("responses_per_s") > 0.0);
+    assert!(load["errors"].as_object().unwrap().is_empty());
+}
+
+#[test]
+fn experiments_are_listed_and_printed_to_be_copied() {
+    let list = String::from_utf8(bench(&["list"]).success()).unwrap();
+    for name in ["t7-connections", "file-size", "engines", "long-lived", "handshakes", "ciphers"] {
+        assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
+        let file = String::from_utf8(bench(&["list", name]).success()).unwrap();
+        assert!(file.contains(&format!("name = \"{name}\"")) && file.contains("[sweep]"), "{file}");
+    }
+}

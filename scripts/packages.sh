@@ -23,6 +23,8 @@ programs_for() {
         echo 'ss|iproute2|the tests of measurements, in network namespaces'
         echo 'systemd-analyze|systemd|checks of the units, socket activation'
         echo 'man|man-db|the test of the manual page'
+        echo 'sshd|openssh-server|the test of load from other machines'
+        echo 'ip|iproute2|the same test, which asks for an address'
         echo 'shellcheck|shellcheck|the check of these scripts' ;;
     guest)
         # The kernels are Debian's, for x86-64: nothing is installed where they could not be had anyway.
@@ -96,6 +98,9 @@ install_packages() {
     if [ "$made_policy" = yes ]; then "$root" rm -f "$policy"; fi
     if [ -d /run/systemd/system ] && [[ " $* " == *' nginx '* ]]; then
         "$root" systemctl disable --quiet nginx.service || true
+    fi
+    if [ -d /run/systemd/system ] && [[ " $* " == *' openssh-server '* ]]; then
+        "$root" systemctl disable --quiet ssh.service || true
     fi
 }
 

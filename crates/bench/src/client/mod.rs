@@ -67,6 +67,9 @@ pub(crate) struct ClientCommand {
     pub(crate) name: String,
 }
 
+/// Stands for the certificate's file on another machine, whose name is only known there.
+const CA_PLACE: &str = "$ca";
+
 /// Of files larger than this only a part is compared.
 const VERIFIED_BYTES: u64 = 64_000_000;
 
@@ -123,14 +126,17 @@ impl Clients {
     }
 }
 
-/// The certificate goes through standard input. ssh may hand that over as a socket, which cannot be opened by a name: `cat`
-/// makes a pipe of it, which can.
+/// The certificate goes through standard input, into a file that is removed afterwards.
 fn remote(ssh: &[String], host: &str, program: &str, order: &Order<'_>, connections: u32) -> ClientCommand {
-    let standard_input = Path::new("/dev/stdin");
     let mut load = vec![program.to_owned()];
-    load.extend(arguments(order, connections, None, order.ca.map(|_| standard_input)));
-    let load = load.iter().map(|word| shell_quoted(word)).collect::<Vec<_>>().join(" ");
-    let line = if order.ca.is_some() { format!("cat | {load}") } else { load };
+    load.extend(arguments(order, connections, None, order.ca.map(|_| Path::new(CA_PLACE))));
+    let quoted = |word: &String| if word == CA_PLACE { "\"$ca\"".to_owned() } else { shell_quoted(word) };
+    let load = load.iter().map(quoted).collect::<Vec<_>>().join(" ");
+    let line = if order.ca.is_some() {
+        format!("ca=$(mktemp) && cat > \"$ca\" && {load}; status=$?; rm -f \"$ca\"; exit $status")
+    } else {
+        load
+    };
     let mut words = ssh.to_vec();
     words.extend([host.to_owned(), "--".to_owned(), line]);
     ClientCommand {
@@ -266,10 +272,14 @@ mod tests {
             Workload { connections: 5, requests_per_connection_s: Some(2.0), ..Workload::default() };
         let commands = hosts(2).commands(&order(&workload));
         let lines: Vec<&String> = commands.iter().map(|command| command.words.last().unwrap()).collect();
-        assert!(lines[0].starts_with("cat | linerate load https://"), "{}", lines[0]);
+        assert!(
+            lines[0].starts_with("ca=$(mktemp) && cat > \"$ca\" && linerate load https://"),
+            "{}",
+            lines[0]
+        );
         assert!(lines[0].contains(" -c 3 ") && lines[0].contains(" -R 6 "), "{}", lines[0]);
         assert!(lines[1].contains(" -c 2 ") && lines[1].contains(" -R 4 "), "{}", lines[1]);
-        assert!(lines[0].contains("--ca /dev/stdin"), "{}", lines[0]);
+        assert!(lines[0].contains("--ca \"$ca\" --tls 1.3"), "{}", lines[0]);
         assert_eq!(commands[0].words[..4], ["ssh", "-4", "host0", "--"]);
         assert_eq!(commands[0].input.as_deref(), Some(Path::new("/run/it's.pem")));
         // A machine without a connection has nothing to do.

@@ -31,6 +31,7 @@ command = ["sh", "-c", "{burn}exec {{linerate}} serve {{root}} --listen http://{
 
 #[test]
 fn a_planted_tenth_is_found_and_nothing_is_not() {
+    let _alone = Bench::alone();
     if !is_installed("perl") {
         return skip(
             "a_planted_tenth_is_found_and_nothing_is_not",
@@ -38,10 +39,10 @@ fn a_planted_tenth_is_found_and_nothing_is_not() {
         );
     }
     let bare = Bench::new(&experiment(""));
-    bare.run("before", &[]).run().success();
-    bare.run("again", &[]).run().success();
+    let _ = bare.run("before", &[]).run().success();
+    let _ = bare.run("again", &[]).run().success();
     let slower = Bench::new(&experiment(BURN));
-    slower.run("after", &[]).run().success();
+    let _ = slower.run("after", &[]).run().success();
     let before = bare.path("before");
     let compare = |after: std::path::PathBuf| {
         let relative = ["--relative-to", "steady", "--fail-on-slower", "4"];

@@ -6,6 +6,7 @@ use crate::{Bench, bench, rounds};
 
 #[test]
 fn a_server_that_dies_fails_its_rounds_and_no_others() {
+    let _alone = Bench::alone();
     let small = Bench::new(
         r#"
 servers = ["dying", "linerate plaintext"]
@@ -22,7 +23,7 @@ command = ["sh", "-c", "{linerate} serve {root} --listen http://{address}:{port}
     );
     let finished = small.run("out", &[]).run();
     let stderr = finished.stderr.clone();
-    finished.success();
+    let _ = finished.success();
     let result = small.result("out");
     let dying = rounds(&result, "dying");
     assert_eq!(dying.len(), 2);
@@ -32,13 +33,15 @@ command = ["sh", "-c", "{linerate} serve {root} --listen http://{address}:{port}
         assert!(log.iter().any(|line| line == "out of luck"), "{log:?}");
     }
     let others = rounds(&result, "linerate plaintext");
-    assert!(others.len() == 2 && others.iter().all(|round| round["measured"].is_object()));
+    assert_eq!(others.len(), 2);
+    assert!(others.iter().all(|round| round["measured"].is_object()), "{others:?}");
     assert_eq!(result["incomplete"], false);
     assert!(stderr.contains("dying, file_bytes 100000, round 1: failed: the server ended with"), "{stderr}");
 }
 
 #[test]
 fn a_taken_port_a_strange_certificate_and_wrong_bytes_are_said() {
+    let _alone = Bench::alone();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let small = Bench::new(&format!(

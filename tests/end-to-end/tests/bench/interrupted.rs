@@ -9,6 +9,7 @@ use crate::{Bench, LIMIT, rounds};
 
 #[test]
 fn what_was_measured_before_an_interrupt_is_kept_and_gone_on_with() {
+    let _alone = Bench::alone();
     let small = Bench::new(
         r#"
 servers = ["linerate plaintext", "linerate user"]
@@ -45,7 +46,7 @@ time = { warmup_s = 0, measured_s = 0.5, rounds = 4 }
 
     let program = linerate_binary().to_str().unwrap();
     let resume = Program::new(program, ["bench", "run", "--resume"]).arguments([small.path("out")]);
-    resume.arguments(["--cache"]).arguments([small.path("cache")]).limit(LIMIT).run().success();
+    let _ = resume.arguments(["--cache"]).arguments([small.path("cache")]).limit(LIMIT).run().success();
     let after = small.result("out");
     assert_eq!(after["incomplete"], false);
     assert_eq!(after["started_unix_s"], before["started_unix_s"]);

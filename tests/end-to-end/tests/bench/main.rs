@@ -7,6 +7,7 @@ mod measuring;
 mod remote;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_end_to_end::{Finished, Program, linerate_binary};
@@ -15,6 +16,9 @@ use tempfile::TempDir;
 
 /// What a run of these tests may take at most, on a machine that does other things as well.
 const LIMIT: Duration = Duration::from_secs(150);
+
+/// One at a time: they measure, and would measure each other.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// A folder with an experiment's file, its cache and its results.
 struct Bench {
@@ -45,6 +49,11 @@ impl Bench {
             .arguments([Path::new("--output"), &self.path(output), Path::new("--cache"), &self.path("cache")])
             .arguments(arguments)
             .limit(LIMIT)
+    }
+
+    /// Held for as long as a test measures.
+    fn alone() -> MutexGuard<'static, ()> {
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn result(&self, output: &str) -> Value {

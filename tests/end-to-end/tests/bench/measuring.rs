@@ -15,6 +15,7 @@ command = ["no-such-server-anywhere"]
 
 #[test]
 fn a_result_is_complete_and_consistent() {
+    let _alone = Bench::alone();
     let small = Bench::new(EXPERIMENT);
     let finished = small.run("out", &[]).run();
     assert!(
@@ -36,6 +37,7 @@ fn a_result_is_complete_and_consistent() {
         let rounds = rounds(&result, server);
         assert_eq!(rounds.len(), count, "{server}");
         for round in rounds {
+            assert!(round["measured"].is_object(), "{round}");
             is_consistent(&round["measured"]);
         }
     }

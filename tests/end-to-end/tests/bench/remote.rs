@@ -82,6 +82,7 @@ fn own_address() -> Option<String> {
 
 #[test]
 fn load_comes_from_two_hosts_over_ssh_and_adds_up() {
+    let _alone = Bench::alone();
     if !Path::new("/usr/sbin/sshd").is_file() {
         return skip(NAME, "sshd is not installed (package openssh-server)");
     }
@@ -103,7 +104,7 @@ time = { warmup_s = 0.3, measured_s = 0.7, rounds = 1 }
     let binary = linerate_binary().to_str().unwrap();
     let hosts =
         ["--clients", "127.0.0.1,localhost", "--client-binary", binary, "--ssh", &ssh, "--address", &address];
-    small.run("out", &hosts).run().success();
+    let _ = small.run("out", &hosts).run().success();
     let result = small.result("out");
     assert_eq!(result["setup"]["client_hosts"].as_array().unwrap().len(), 2);
     for server in ["linerate user", "linerate plaintext"] {

@@ -22,6 +22,10 @@ use crate::{fault::Fault, workbench::Workbench};
 use discard::Walk;
 use exchange::Exchange;
 
+/// What is waited for at once of a large body.
+const LOW_WATER_BYTES: usize = 128 * 1024;
+/// Less than this is not worth the system calls.
+const LEAST_LOW_WATER_BYTES: usize = 24 * 1024;
 /// How much a connection may receive before the others have their turn.
 const TURN_BYTES: usize = 1 << 20;
 /// Key updates in a second that are taken from a server.
@@ -77,6 +81,8 @@ pub(crate) struct Connection {
     close_notified: bool,
     /// The kernel said that the peer's end is under way: no short `recv` means that the socket is empty.
     end_is_near: bool,
+    /// What the socket waits for before it counts as readable.
+    low_water_bytes: usize,
 }
 
 /// What a step of receiving found.
@@ -103,6 +109,7 @@ impl Connection {
             began: now,
             outgoing: Vec::new(),
             sent_bytes: 0,
+            low_water_bytes: 1,
             partial: Vec::new(),
             walk: Walk::default(),
             exchange: None,
@@ -288,7 +295,30 @@ impl Connection {
                 }
             }
         }
-        Ok(if bytes < room_bytes { Received::Drained } else { Received::Bytes(bytes) })
+        if bytes == room_bytes {
+            return Ok(Received::Bytes(bytes));
+        }
+        self.set_low_water()?;
+        Ok(Received::Drained)
+    }
+
+    /// While much of a body is certain to come, the kernel wakes us for large pieces of it, not for each record that the
+    /// server sends.
+    fn set_low_water(&mut self) -> Result<(), Fault> {
+        let remaining_bytes = self.exchange.as_ref().and_then(|exchange| exchange.response.remaining_bytes());
+        // A body takes more bytes on the wire than it has, less what is here of a record that is not whole.
+        let certain_bytes = usize::try_from(remaining_bytes.unwrap_or(0))
+            .unwrap_or(usize::MAX)
+            .saturating_sub(self.partial.len());
+        let low_water_bytes = match certain_bytes {
+            0..LEAST_LOW_WATER_BYTES => 1,
+            certain_bytes => certain_bytes.min(LOW_WATER_BYTES),
+        };
+        if low_water_bytes != self.low_water_bytes {
+            socket::set_receive_low_water(&self.socket, low_water_bytes).map_err(Fault::Socket)?;
+            self.low_water_bytes = low_water_bytes;
+        }
+        Ok(())
     }
 
     /// Tells nothing (`None`) from bytes and from the end (0).

@@ -313,6 +313,26 @@ pub fn acknowledged_bytes(socket: &impl AsFd) -> Option<u64> {
     }
 }
 
+/// The socket counts as readable once so many bytes have come, or the peer has ended (`SO_RCVLOWAT`, socket(7)). More
+/// than will come is never woken for: the caller knows how many are certain.
+///
+/// # Errors
+/// The kernel's, for a connection that is already gone.
+pub fn set_receive_low_water(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the option takes one `int`, whose address and size are given; it is read before the call returns.
+    let result = unsafe {
+        libc::setsockopt(
+            std::os::fd::AsRawFd::as_raw_fd(&socket.as_fd()),
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            (&raw const bytes).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Tells the peer that nothing more will be sent, and lets it read what is under way (`shutdown(SHUT_WR)`).
 ///
 /// # Errors

@@ -16,6 +16,8 @@ pub(super) async fn run(worker: Rc<Worker>, ear: Ear, control: Rc<EarControl>) {
         Ok(listener) => listener,
         Err(error) => return report::warn(&format!("{address}: cannot listen: {error}")),
     };
+    // It was prepared when it was bound; the configuration may have changed since.
+    worker.prepare(&listener, address, kind);
     let mut spare = Spare::new();
     loop {
         let accepted = tokio::select! {
@@ -28,8 +30,7 @@ pub(super) async fn run(worker: Rc<Worker>, ear: Ear, control: Rc<EarControl>) {
             (Some(Err(error)), _) => worker.accept_failed(&error, &listener, &mut spare).await,
             (None, Some(wanted)) => {
                 kind = wanted;
-                let low_water_bytes = worker.service.snapshots.load().not_sent_low_water_bytes;
-                listeners::prepare(&listener, address, kind, low_water_bytes);
+                worker.prepare(&listener, address, kind);
             }
             (None, None) => break,
         }
@@ -39,6 +40,12 @@ pub(super) async fn run(worker: Rc<Worker>, ear: Ear, control: Rc<EarControl>) {
 }
 
 impl Worker {
+    /// Sets on a listener what its connections inherit, as configured now.
+    fn prepare(&self, listener: &TcpListener, address: SocketAddr, kind: ListenerKind) {
+        let low_water_bytes = self.service.snapshots.load().not_sent_low_water_bytes;
+        listeners::prepare(listener, address, kind, low_water_bytes);
+    }
+
     fn admit(&self, stream: TcpStream, address: SocketAddr, kind: ListenerKind) {
         let metrics = &self.service.workplace.metrics;
         let snapshot = self.service.snapshots.load();

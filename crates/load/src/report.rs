@@ -52,7 +52,7 @@ pub struct LoadReport {
     pub rate_per_s: Option<f64>,
     /// The client's own CPU.
     pub client: ClientCost,
-    /// What was agreed with the server, by how many connections: "TLS 1.3, TLS_AES_256_GCM_SHA384, X25519MLKEM768".
+    /// What was agreed with the server, by how many connections, those of the warm-up included: "TLS 1.3, TLS_AES_256_GCM_SHA384, X25519MLKEM768".
     pub negotiated: BTreeMap<String, u64>,
     /// Bytes were thrown away unread after the response head: the sender is what was measured.
     pub discarded: bool,

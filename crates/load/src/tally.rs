@@ -79,6 +79,11 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// Begins to count; but what connections agreed on while warming up still holds for those that are kept.
+    pub(crate) fn forget_the_warm_up(&mut self) {
+        *self = Self { negotiated: std::mem::take(&mut self.negotiated), ..Self::default() };
+    }
+
     /// Counts a failure of this kind.
     pub(crate) fn fail(&mut self, kind: &str) {
         match self.errors.get_mut(kind) {

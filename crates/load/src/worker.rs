@@ -144,7 +144,7 @@ impl<'run> Worker<'run> {
         loop {
             let now = Instant::now();
             if measured.is_none() && now >= self.measure_from {
-                self.bench.tally = Tally::default();
+                self.bench.tally.forget_the_warm_up();
                 let cpu = usage::current_thread().unwrap_or_default();
                 measured = Some((now.min(self.measure_from), cpu, Waited::now()));
             }

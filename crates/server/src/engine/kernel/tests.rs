@@ -332,7 +332,12 @@ fn a_departure_is_complete_only_when_tcp_has_everything() {
     let bytes = content(18 * 16_384);
     let file = temporary(&bytes);
     let mut waited = false;
-    for (version, aead) in COMBINATIONS {
+    // Whether the last record finds room depends on when the other end reads: it is tried until once it did not.
+    let once_more = std::iter::repeat_n(COMBINATIONS, 20).flatten();
+    for (number, (version, aead)) in once_more.enumerate() {
+        if waited && number >= COMBINATIONS.len() {
+            break;
+        }
         let limit = if version == Version::Tls13 { 9 } else { u64::MAX };
         let mut connection = Connection::new(version, aead, limit);
         let mut departure = connection.promote(NEW_KEYS, 1).unwrap();

@@ -29,6 +29,9 @@ command = ["sh", "-c", "{burn}exec {{linerate}} serve {{root}} --listen http://{
     )
 }
 
+/// A machine that does other things can hide a tenth: so often it is measured anew.
+const ATTEMPTS: usize = 3;
+
 #[test]
 fn a_planted_tenth_is_found_and_nothing_is_not() {
     let _alone = Bench::alone();
@@ -38,6 +41,12 @@ fn a_planted_tenth_is_found_and_nothing_is_not() {
             "perl, which burns the tenth, is not installed",
         );
     }
+    let told: Vec<String> = (0..ATTEMPTS).map_while(|_| attempt().err()).collect();
+    assert!(told.len() < ATTEMPTS, "{}", told.join("\n\n"));
+}
+
+/// Measures twice without and once with the slow-down. What was said instead of the truth, if it was.
+fn attempt() -> Result<(), String> {
     let bare = Bench::new(&experiment(""));
     let _ = bare.run("before", &[]).run().success();
     let _ = bare.run("again", &[]).run().success();
@@ -49,9 +58,14 @@ fn a_planted_tenth_is_found_and_nothing_is_not() {
         bench(&[&["compare", before.to_str().unwrap(), after.to_str().unwrap()][..], &relative[..]].concat())
     };
     let unchanged = compare(bare.path("again"));
-    assert!(unchanged.status.success(), "{}", unchanged.text());
     let changed = compare(slower.path("after"));
-    assert_eq!(changed.status.code(), Some(1), "{}", changed.text());
-    assert!(changed.text().contains("changed, file_bytes 50000000: dearer by "), "{}", changed.text());
     assert!(slower.path("after/comparison.html").is_file());
+    if !unchanged.status.success() {
+        return Err(format!("the unchanged server: {}", unchanged.text()));
+    }
+    let found = changed.text().contains("changed, file_bytes 50000000: dearer by ");
+    if changed.status.code() != Some(1) || !found {
+        return Err(format!("the planted tenth: {}", changed.text()));
+    }
+    Ok(())
 }

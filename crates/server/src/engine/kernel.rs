@@ -122,10 +122,19 @@ pub(crate) fn count_exactly_near_the_limit<K: KeySource>(
         return;
     }
     // A kernel that does not tell leaves us with our own count, which is safe.
-    if let Ok(sequence) = calls.sequence(socket, os_version(channel.version()), os_cipher(channel.aead())) {
+    if let Ok(sequence) = next_sequence(calls, socket, channel) {
         // A record that is open, waiting for more bytes, is not in the kernel's count.
         channel.count_from(sequence.saturating_add(1));
     }
+}
+
+/// The number of the record that the kernel makes next.
+fn next_sequence<K: KeySource>(
+    calls: &dyn Calls,
+    socket: BorrowedFd<'_>,
+    channel: &Channel<K>,
+) -> io::Result<u64> {
+    calls.sequence(socket, os_version(channel.version()), os_cipher(channel.aead()))
 }
 
 fn os_version(version: Version) -> kernel_tls::Version {

@@ -154,11 +154,11 @@ impl Batch {
             let excess_bytes = (place + layout.record_bytes(plaintext_bytes)).saturating_sub(batch_end);
             if excess_bytes > 0 {
                 // The last record is cut so that the batch ends where it should, unless hardly anything were left.
-                let least_bytes = if self.records.is_empty() { 1 } else { LEAST_CUT_RECORD_BYTES };
-                if plaintext_bytes < excess_bytes + least_bytes && !self.records.is_empty() {
+                let cut_bytes = plaintext_bytes.saturating_sub(excess_bytes);
+                if cut_bytes < LEAST_CUT_RECORD_BYTES && !self.records.is_empty() {
                     break;
                 }
-                plaintext_bytes = plaintext_bytes.saturating_sub(excess_bytes).max(least_bytes);
+                plaintext_bytes = cut_bytes.max(1);
             }
             let end = place + layout.record_bytes(plaintext_bytes);
             self.records.push(RecordPlan { place, plaintext_bytes });

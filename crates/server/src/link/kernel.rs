@@ -78,33 +78,29 @@ impl<K: KeySource> Link<K> {
         }
         debug_assert!(self.unsent.is_empty(), "what is sealed goes first");
         let metrics = &self.workplace.metrics;
-        let refusal =
-            if !channel.keeps_key() && capabilities.verdict(channel.version(), channel.aead()).is_ok() {
-                KernelRefused::Older
-            } else {
-                match capabilities.verdict(channel.version(), channel.aead()) {
-                    Err(lack) => lack.refused(),
-                    Ok(carried) => {
-                        let calls = &*self.workplace.calls;
-                        match kernel::promote(calls, self.stream.as_fd(), channel, carried, remaining_bytes) {
-                            Ok(departure) => {
-                                self.kernel.settled = true;
-                                self.kernel.carried = Some(carried);
-                                self.kernel.departure = departure;
-                                metrics.kernel_promotions.increment();
-                                // The mark only matters to how the socket reports room; there is nobody to tell.
-                                let _ = socket::clear_not_sent_low_water(&self.stream);
-                                return;
-                            }
-                            Err(Refusal::NotReady) => return,
-                            Err(refusal) => {
-                                tell_once(&refusal);
-                                refusal.refused()
-                            }
-                        }
+        let refusal = match capabilities.verdict(channel.version(), channel.aead()) {
+            Err(lack) => lack.refused(),
+            Ok(_) if !channel.keeps_key() => KernelRefused::Older,
+            Ok(carried) => {
+                let calls = &*self.workplace.calls;
+                match kernel::promote(calls, self.stream.as_fd(), channel, carried, remaining_bytes) {
+                    Ok(departure) => {
+                        self.kernel.settled = true;
+                        self.kernel.carried = Some(carried);
+                        self.kernel.departure = departure;
+                        metrics.kernel_promotions.increment();
+                        // The mark only matters to how the socket reports room; there is nobody to tell.
+                        let _ = socket::clear_not_sent_low_water(&self.stream);
+                        return;
+                    }
+                    Err(Refusal::NotReady) => return,
+                    Err(refusal) => {
+                        tell_once(&refusal);
+                        refusal.refused()
                     }
                 }
-            };
+            }
+        };
         self.kernel.settled = true;
         metrics.refuse_kernel(refusal);
     }

@@ -7,7 +7,7 @@
 //! plaintext, and what each record adds to it; the kernel tells how many records it has made, and TCP how many bytes
 //! it has taken.
 
-use super::{os_cipher, os_version};
+use super::next_sequence;
 use linerate_os::kernel_tls::Calls;
 use linerate_record::{Channel, KeySource};
 use std::{io, os::fd::BorrowedFd};
@@ -46,7 +46,7 @@ impl Departure {
         socket: BorrowedFd<'_>,
         channel: &Channel<K>,
     ) -> io::Result<()> {
-        self.records_before += sequence(calls, socket, channel)? - self.first_sequence;
+        self.records_before += next_sequence(calls, socket, channel)? - self.first_sequence;
         self.first_sequence = 0;
         Ok(())
     }
@@ -62,16 +62,8 @@ impl Departure {
         socket: BorrowedFd<'_>,
         channel: &Channel<K>,
     ) -> io::Result<bool> {
-        let records = self.records_before + sequence(calls, socket, channel)? - self.first_sequence;
+        let records = self.records_before + next_sequence(calls, socket, channel)? - self.first_sequence;
         let overhead_bytes = records * channel.outgoing_layout().overhead_bytes() as u64;
         Ok(calls.taken_bytes(socket)? >= self.before_bytes + self.payload_bytes + overhead_bytes)
     }
-}
-
-fn sequence<K: KeySource>(
-    calls: &dyn Calls,
-    socket: BorrowedFd<'_>,
-    channel: &Channel<K>,
-) -> io::Result<u64> {
-    calls.sequence(socket, os_version(channel.version()), os_cipher(channel.aead()))
 }

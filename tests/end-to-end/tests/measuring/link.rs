@@ -37,6 +37,10 @@ pub(crate) struct Sent {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acknowledged {
     pub(crate) bytes: u64,
+    /// Bytes that were sent, those that were sent again among them.
+    pub(crate) sent_bytes: u64,
+    /// Segments that they went in, and those without any.
+    pub(crate) segments: u64,
     /// Segments that were sent again.
     pub(crate) retransmitted: u64,
     pub(crate) connections: u64,
@@ -98,7 +102,11 @@ impl Link {
         let mut sum = Acknowledged::default();
         for line in String::from_utf8_lossy(&output.stdout).lines() {
             let value = |name: &str| line.split_ascii_whitespace().find_map(|word| word.strip_prefix(name));
-            sum.bytes += value("bytes_acked:").map_or(0, |bytes| bytes.parse().expect("a number"));
+            let number =
+                |name: &str| value(name).map_or(0, |number| number.parse::<u64>().expect("a number"));
+            sum.bytes += number("bytes_acked:");
+            sum.sent_bytes += number("bytes_sent:");
+            sum.segments += number("segs_out:");
             // "retrans:0/7": on their way, and all.
             let retransmitted = value("retrans:").and_then(|pair| pair.split_once('/'));
             sum.retransmitted += retransmitted.map_or(0, |(_, all)| all.parse().expect("a number"));

@@ -1,7 +1,7 @@
 //! The experiments of the papers, on the reader's own machine: what they cost, side by side with what was published.
 //!
 //! * [`definition`] is an experiment's file: what is swept, on which servers, for how long, and what a paper reported.
-//! * [`run()`] measures one. [`accounting`] reads what a round costs, [`environment`] what it was made on.
+//! * [`run()`] measures one. [`accounting`] reads what a round costs, `linerate_environment` what it was made on.
 //! * [`result`] is what a run found out and the form of its file; [`load`] reads one.
 //! * [`statistics`] says what a difference is, [`compare()`] holds two runs against each other, [`report`] shows all of it
 //!   to people.
@@ -14,7 +14,6 @@ mod client;
 mod compare;
 mod cores;
 pub mod definition;
-pub mod environment;
 mod error;
 mod files;
 mod plan;

@@ -53,7 +53,7 @@ impl<'a> Session<'a> {
         let mut skipped = Vec::new();
         let mut session = Self::prepare(definition, options, interrupted, &mut skipped, None)?;
         session.run.skipped = skipped;
-        session.run.environment = crate::environment::capture();
+        session.run.environment = linerate_environment::capture();
         session.run.points = session.plan.points.iter().map(|point| session.empty_point(point)).collect();
         Ok(session)
     }

@@ -2,11 +2,10 @@
 
 use std::process::Command;
 
-use super::{Group, facts::missing};
-use crate::result::Reading;
+use crate::{Group, Reading, facts::missing};
 
 /// What this program was made of, as its build noted it.
-pub(super) fn own() -> Group {
+pub(crate) fn own() -> Group {
     [
         ("version", env!("CARGO_PKG_VERSION")),
         ("commit", env!("LINERATE_COMMIT")),
@@ -30,7 +29,7 @@ pub(super) fn own() -> Group {
 }
 
 /// The system's programs that bear on a comparison.
-pub(super) fn installed() -> Group {
+pub(crate) fn installed() -> Group {
     let openssl = match Command::new("openssl").arg("version").output() {
         Ok(output) if output.status.success() => {
             Reading::Value(String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -1,20 +1,25 @@
-//! What a measurement was made on: kernel, processor, memory, network, limits, and the versions of what was measured.
+//! What this machine is, as measurements keep it and `linerate doctor` judges it: kernel, processor, memory, network, limits, and the versions of what was measured.
 //!
-//! [`capture`] reads it all, group by group. What cannot be read has its reason in its place. Only facts that bear on
+//! [`capture`] reads it all, group by group. What cannot be read has its reason in its place ([`Reading`]). Only facts that bear on
 //! the price of a byte or explain why an engine did not run are kept, and nothing that names the machine or its owner.
+
+#![forbid(unsafe_code)]
 
 mod adapter;
 mod cpu;
 mod facts;
+mod files;
 mod kernel;
 mod limits;
 mod memory;
 mod network;
+mod reading;
 mod software;
 
 use std::{collections::BTreeMap, path::Path};
 
-use crate::result::Reading;
+pub use files::{Files, value, words};
+pub use reading::Reading;
 
 /// A group of facts: what is asked, and the answer.
 pub type Group = BTreeMap<String, Reading<String>>;

@@ -1,12 +1,12 @@
-//! Prints what is known of this machine, as it is kept with measurements: `cargo run -p linerate-bench --example
+//! Prints what is known of this machine, as it is kept with measurements: `cargo run -p linerate-environment --example
 //! environment`.
 
 #![forbid(unsafe_code)]
 
-use linerate_bench::result::Reading;
+use linerate_environment::Reading;
 
 fn main() {
-    for (group, facts) in linerate_bench::environment::capture() {
+    for (group, facts) in linerate_environment::capture() {
         println!("{group}");
         for (fact, answer) in facts {
             match answer {

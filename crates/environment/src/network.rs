@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use super::{
-    Group,
+use crate::{
+    Group, Reading,
     facts::{Facts, missing},
 };
-use crate::result::Reading;
 
 /// Below /proc/sys.
 const SETTINGS: [&str; 18] = [
@@ -30,7 +29,7 @@ const SETTINGS: [&str; 18] = [
     "net/ipv4/tcp_wmem",
 ];
 
-pub(super) fn facts(root: &Path) -> Group {
+pub(crate) fn facts(root: &Path) -> Group {
     let mut facts = Facts::below(root);
     for setting in SETTINGS {
         facts.file(&setting.replace('/', "."), &format!("/proc/sys/{setting}"));

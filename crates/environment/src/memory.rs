@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::{
-    Group,
-    facts::{Facts, missing, value},
+use crate::{
+    Group, Reading,
+    facts::{Facts, missing},
+    value,
 };
-use crate::result::Reading;
 
-pub(super) fn facts(root: &Path) -> Group {
+pub(crate) fn facts(root: &Path) -> Group {
     let mut facts = Facts::below(root);
     let meminfo = facts.text("/proc/meminfo");
     for (fact, name) in [("total", "MemTotal"), ("swap", "SwapTotal")] {

@@ -2,13 +2,13 @@
 
 use std::{path::Path, process::Command};
 
-use super::{
-    Group,
-    facts::{Facts, missing, value},
+use crate::{
+    Group, Reading,
+    facts::{Facts, missing},
+    value,
 };
-use crate::result::Reading;
 
-pub(super) fn facts(root: &Path) -> Group {
+pub(crate) fn facts(root: &Path) -> Group {
     let mut facts = Facts::below(root);
     facts.file("release", "/proc/sys/kernel/osrelease");
     facts.file("version", "/proc/sys/kernel/version");

@@ -4,11 +4,11 @@ use std::{collections::BTreeSet, path::Path};
 
 use linerate_os::facility;
 
-use super::{
-    Group,
-    facts::{Facts, missing, value},
+use crate::{
+    Group, Reading,
+    facts::{Facts, missing},
+    value,
 };
-use crate::result::Reading;
 
 /// Of x86: what AES-GCM, SHA-256 and copies are made of.
 const X86_FLAGS: [&str; 14] = [
@@ -47,7 +47,7 @@ const ARM_CORES: [(&str, &str, &str); 11] = [
     ("0xc0", "0xac4", "Ampere-1A"),
 ];
 
-pub(super) fn facts(root: &Path) -> Group {
+pub(crate) fn facts(root: &Path) -> Group {
     let mut facts = Facts::below(root);
     match facts.text("/proc/cpuinfo") {
         Reading::Value(cpuinfo) => described(&mut facts, &cpuinfo),
@@ -146,7 +146,7 @@ fn each_core(facts: &Facts<'_>, file: &str) -> Reading<BTreeSet<String>> {
 }
 
 /// Adds what only the processor itself can tell.
-pub(super) fn ask_processor(group: &mut Group) {
+pub(crate) fn ask_processor(group: &mut Group) {
     let hypervisor = if cfg!(target_arch = "x86_64") {
         Reading::Value(facility::hypervisor().unwrap_or_else(|| "none".to_owned()))
     } else {

@@ -4,20 +4,19 @@ use std::path::Path;
 
 use linerate_os::adapter;
 
-use super::{
-    Group,
+use crate::{
+    Group, Reading,
     facts::{Facts, missing},
 };
-use crate::result::Reading;
 
 /// What the names of adapters' groups begin with.
-pub(super) const PREFIX: &str = "adapter ";
+pub(crate) const PREFIX: &str = "adapter ";
 
 /// More interfaces than this are containers' and bridges' of a busy host; the first ones by name are kept.
 const INTERFACES_LIMIT: usize = 64;
 
 /// The group of each interface.
-pub(super) fn facts(root: &Path) -> Vec<(String, Group)> {
+pub(crate) fn facts(root: &Path) -> Vec<(String, Group)> {
     let facts = Facts::below(root);
     facts
         .names("/sys/class/net")
@@ -61,7 +60,7 @@ fn of_interface(root: &Path, name: &str) -> Group {
 }
 
 /// Adds what the driver says of itself.
-pub(super) fn ask_driver(interface: &str, group: &mut Group) {
+pub(crate) fn ask_driver(interface: &str, group: &mut Group) {
     let told = |text: String| {
         if text.is_empty() || text == "N/A" { missing("the driver tells none") } else { Reading::Value(text) }
     };

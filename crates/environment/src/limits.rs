@@ -4,13 +4,13 @@ use std::path::Path;
 
 use linerate_os::{facility, processor};
 
-use super::{
-    Group,
-    facts::{Facts, missing, words},
+use crate::{
+    Group, Reading,
+    facts::{Facts, missing},
+    words,
 };
-use crate::result::Reading;
 
-pub(super) fn facts(root: &Path) -> Group {
+pub(crate) fn facts(root: &Path) -> Group {
     let mut facts = Facts::below(root);
     facts.file("kernel.perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid");
     facts.file("kernel.io_uring_disabled", "/proc/sys/kernel/io_uring_disabled");
@@ -102,7 +102,7 @@ fn hierarchies<'a>(
 }
 
 /// Adds what has to be tried.
-pub(super) fn ask_kernel(group: &mut Group) {
+pub(crate) fn ask_kernel(group: &mut Group) {
     let cores = match processor::allowed() {
         Ok(cores) => Reading::Value(ranges(&cores)),
         Err(error) => missing(format!("the kernel does not tell: {error}")),

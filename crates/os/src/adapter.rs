@@ -32,12 +32,29 @@ pub fn driver(interface: &str) -> io::Result<Driver> {
     Ok(Driver { name: text(0), version: text(1), firmware: text(2), bus: text(3) })
 }
 
+/// A feature of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeatureState {
+    /// Whether it is switched on.
+    pub on: bool,
+    /// Whether it can be switched at all: ethtool(8) marks those that cannot as `[fixed]`.
+    pub changeable: bool,
+}
+
 /// The features of an interface by ethtool's names (`tx-tcp-segmentation`, `tls-hw-tx-offload`), and whether each is
 /// switched on.
 ///
 /// # Errors
 /// As those of [`driver`].
 pub fn features(interface: &str) -> io::Result<BTreeMap<String, bool>> {
+    Ok(feature_states(interface)?.into_iter().map(|(name, state)| (name, state.on)).collect())
+}
+
+/// As [`features`], and whether each can be switched.
+///
+/// # Errors
+/// As those of [`driver`].
+pub fn feature_states(interface: &str) -> io::Result<BTreeMap<String, FeatureState>> {
     let count = feature_count(interface)?;
 
     // struct ethtool_gstrings: command, set, count, then texts of 32 bytes.
@@ -56,14 +73,51 @@ pub fn features(interface: &str) -> io::Result<BTreeMap<String, bool>> {
     unsafe { call(interface, &mut states)? };
 
     let names = bytes(&names[3..]);
-    let is_on = |feature: usize| states[2 + 4 * (feature / 32) + 2] >> (feature % 32) & 1 == 1;
+    let bit = |feature: usize, word: usize| states[2 + 4 * (feature / 32) + word] >> (feature % 32) & 1 == 1;
+    let state = |feature| FeatureState {
+        on: bit(feature, 2),
+        // What ethtool(8) calls fixed is not available to be switched, or was declared to never change.
+        changeable: bit(feature, 0) && !bit(feature, 3),
+    };
     Ok(names
         .chunks_exact(32)
         .map(text)
         .enumerate()
         .filter(|(_, name)| !name.is_empty())
-        .map(|(feature, name)| (name, is_on(feature)))
+        .map(|(feature, name)| (name, state(feature)))
         .collect())
+}
+
+/// How many queues an interface has, and how many it can have; a driver has either queues for both directions
+/// (combined) or some for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Channels {
+    /// The most queues for both directions.
+    pub most_combined: u32,
+    /// The most queues for sending alone.
+    pub most_sending: u32,
+    /// Queues for both directions now.
+    pub combined: u32,
+    /// Queues for sending alone now.
+    pub sending: u32,
+}
+
+/// Asks for the number of queues (`ethtool -l`).
+///
+/// # Errors
+/// As those of [`driver`]; `EOPNOTSUPP` where the number cannot be asked for.
+pub fn channels(interface: &str) -> io::Result<Channels> {
+    // struct ethtool_channels: command, the most receiving, sending, other and combined, then the same four as they are.
+    let mut request = vec![0; 9];
+    request[0] = command::CHANNELS;
+    // SAFETY: the request has the length of struct ethtool_channels, which is what the kernel writes.
+    unsafe { call(interface, &mut request)? };
+    Ok(Channels {
+        most_sending: request[2],
+        most_combined: request[4],
+        sending: request[6],
+        combined: request[8],
+    })
 }
 
 fn feature_count(interface: &str) -> io::Result<usize> {
@@ -92,6 +146,7 @@ mod command {
     pub(super) const STRINGS: u32 = 0x1b;
     pub(super) const STRING_COUNT: u32 = 0x37;
     pub(super) const FEATURES: u32 = 0x3a;
+    pub(super) const CHANNELS: u32 = 0x3c;
 }
 
 fn bytes(words: &[u32]) -> Vec<u8> {
@@ -147,14 +202,15 @@ mod tests {
     #[test]
     fn the_features_of_loopback_are_those_that_ethtool_shows() {
         const NAME: &str = "the_features_of_loopback_are_those_that_ethtool_shows";
-        let features = match features("lo") {
+        let features = match feature_states("lo") {
             Ok(features) => features,
             Err(error) => {
                 eprintln!("SKIPPED {NAME}: no answer for lo: {error}");
                 return;
             }
         };
-        assert_eq!(features.get("loopback"), Some(&true), "{features:?}");
+        let is_on = FeatureState { on: true, changeable: false };
+        assert_eq!(features.get("loopback"), Some(&is_on), "{features:?}");
         assert!(features.contains_key("tls-hw-tx-offload"), "{features:?}");
         let ethtool = ["ethtool", "/usr/sbin/ethtool", "/sbin/ethtool"]
             .into_iter()
@@ -167,8 +223,8 @@ mod tests {
         for line in String::from_utf8_lossy(&output.stdout).lines() {
             // Names of its own, for groups of features, are no kernel's.
             let Some((name, state)) = line.trim().split_once(": ") else { continue };
-            let Some(&is_on) = features.get(name) else { continue };
-            assert_eq!(is_on, state.starts_with("on"), "{line}");
+            let Some(&FeatureState { on, changeable }) = features.get(name) else { continue };
+            assert_eq!((on, changeable), (state.starts_with("on"), !state.ends_with("[fixed]")), "{line}");
             compared += 1;
         }
         assert!(compared > 20, "{compared} features compared");
@@ -181,6 +237,7 @@ mod tests {
         }
         assert!(driver("linerate-none").is_err());
         assert!(features("linerate-none").is_err());
+        assert!(channels("linerate-none").is_err());
     }
 
     #[test]

@@ -250,7 +250,7 @@ fn algorithm_of(key: &dyn rustls::sign::SigningKey) -> Option<KeyAlgorithm> {
 
 /// webpki does not show the validity, but says it when it refuses a certificate because of it: ask for the first and
 /// the last moment there is.
-fn validity(certificate: &EndEntityCert<'_>) -> (SystemTime, SystemTime) {
+pub(crate) fn validity(certificate: &EndEntityCert<'_>) -> (SystemTime, SystemTime) {
     let judge = |seconds| {
         let time = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let algorithms = rustls::crypto::aws_lc_rs::default_provider().signature_verification_algorithms.all;
@@ -280,7 +280,7 @@ fn has_names(certificate: &EndEntityCert<'_>) -> bool {
     }
 }
 
-fn certificate_fault(error: &webpki::Error) -> String {
+pub(crate) fn certificate_fault(error: &webpki::Error) -> String {
     match error {
         webpki::Error::UnsupportedCertVersion => {
             "it is of X.509 version 1 or 2, and clients want version 3: make it \

@@ -4,7 +4,7 @@
 //! follows it (session tickets, the first response) is the record layer's.
 
 use crate::{
-    CipherSuite, DirectionSecrets, Group, HANDSHAKE_LIMIT_BYTES,
+    Chain, CipherSuite, DirectionSecrets, Group, HANDSHAKE_LIMIT_BYTES,
     connector::{CLIENT_PROTOCOL, ConnectFailure, Connector},
     established::traffic_key,
     handshake::encode,
@@ -42,6 +42,8 @@ pub struct Connected {
     pub group: Option<Group>,
     /// Whether a session was resumed.
     pub resumed: bool,
+    /// What the server showed: in this handshake, or in the one whose session was resumed.
+    pub server_certificates: Chain,
     /// From us to the server.
     pub send: DirectionSecrets,
     /// From the server to us.
@@ -190,6 +192,7 @@ impl ClientHandshake {
         }
         let group = connection.negotiated_key_exchange_group().and_then(|group| Group::of(group.name()));
         let resumed = connection.handshake_kind() == Some(HandshakeKind::Resumed);
+        let server_certificates = Chain::shown(connection.peer_certificates().unwrap_or_default());
         let (secrets, kernel_connection) = connection.dangerous_into_kernel_connection()?;
         let direction = |(sequence_number, secrets): (u64, rustls::ConnectionTrafficSecrets)| {
             traffic_key(version, &secrets)
@@ -201,6 +204,7 @@ impl ClientHandshake {
             cipher_suite,
             group,
             resumed,
+            server_certificates,
             send: direction(secrets.tx)?,
             receive: direction(secrets.rx)?,
             key_schedule: ClientKeySchedule {

@@ -149,11 +149,21 @@ pub fn send(socket: &impl AsFd, bytes: &[u8], follows: Follows) -> io::Result<us
 /// # Errors
 /// The kernel's, for a connection that is already gone.
 pub fn burst_bytes(socket: &impl AsFd) -> io::Result<usize> {
+    Ok(whole_segments(segment_bytes(socket)?))
+}
+
+/// The most bytes of a segment, TCP's options taken off (`TCP_MAXSEG`, tcp(7)).
+///
+/// # Errors
+/// The kernel's, for a connection that is already gone.
+pub fn segment_bytes(socket: &impl AsFd) -> io::Result<usize> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    let segment_bytes = SockRef::from(socket).tcp_mss()? as usize;
+    return Ok(SockRef::from(socket).tcp_mss()? as usize);
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let (_, segment_bytes) = (socket, 1448);
-    Ok(whole_segments(segment_bytes))
+    {
+        let _ = socket;
+        Ok(1448)
+    }
 }
 
 /// Whether this connection's congestion control spaces what it sends in time, as BBR does.

@@ -48,6 +48,9 @@ pub(crate) struct Sizing {
     pub(crate) record_bytes: usize,
     /// Bytes of a batch as it is sent, the records' own included.
     pub(crate) batch_bytes: usize,
+    /// A record ends here, counted like `batch_bytes`, if one would go over it: what leaves in the first round trip can
+    /// be opened when it arrives. 0 where there is no such place.
+    pub(crate) opening_bytes: usize,
 }
 
 /// A worker's memory for sealed records. It is never grown while serving, and belongs to no connection.
@@ -146,13 +149,18 @@ impl Batch {
         let mut left = available_bytes;
         let mut place = self.filled_bytes;
         let batch_end = sizing.batch_bytes.min(self.bytes.len());
+        let opening_end = sizing.opening_bytes.min(batch_end);
         let mut planned_bytes = 0;
         let mut limit_bytes = record_bytes.min(first_record_bytes.max(1));
         while left > 0 && (self.records.len() as u64) < sealer.remaining_records() {
             let mut plaintext_bytes = limit_bytes.min(usize::try_from(left).unwrap_or(limit_bytes));
             limit_bytes = record_bytes;
-            let excess_bytes = (place + layout.record_bytes(plaintext_bytes)).saturating_sub(batch_end);
-            if excess_bytes > 0 {
+            let sealed_end = place + layout.record_bytes(plaintext_bytes);
+            let opening_cut_bytes = plaintext_bytes.saturating_sub(sealed_end.saturating_sub(opening_end));
+            let excess_bytes = sealed_end.saturating_sub(batch_end);
+            if place < opening_end && opening_cut_bytes >= LEAST_CUT_RECORD_BYTES {
+                plaintext_bytes = opening_cut_bytes;
+            } else if excess_bytes > 0 {
                 // The last record is cut so that the batch ends where it should, unless hardly anything were left.
                 let cut_bytes = plaintext_bytes.saturating_sub(excess_bytes);
                 if cut_bytes < LEAST_CUT_RECORD_BYTES && !self.records.is_empty() {

@@ -20,6 +20,12 @@ use linerate_record::{KeySource, MAX_PLAINTEXT_BYTES, Version};
 use std::{io, ops::Range, os::fd::AsFd};
 use tokio::io::Interest;
 
+/// Segments that a fresh connection may send in its first round trip: the initial window is ten (RFC 6928), and the
+/// handshake's tickets, which go before, fit one.
+const OPENING_SEGMENTS: usize = 9;
+/// Smaller responses fit an initial window of the smallest segments in use.
+const LEAST_OPENING_BYTES: u64 = 8 << 10;
+
 /// Bytes fetched at once where a file is cold.
 const FETCH_BYTES: u64 = 2 << 20;
 
@@ -165,7 +171,8 @@ impl<K: KeySource> Link<K> {
         } else {
             self.batches.next_bytes(&self.stream, largest_bytes).map_err(Ending::Socket)?
         };
-        let sizing = Sizing { record_bytes: MAX_PLAINTEXT_BYTES, batch_bytes };
+        let opening_bytes = self.opening_bytes(pieces.remaining_bytes()).map_err(Ending::Socket)?;
+        let sizing = Sizing { record_bytes: MAX_PLAINTEXT_BYTES, batch_bytes, opening_bytes };
         let Protection::Tls(channel) = &mut self.protection else { return Ok(Turn::Full) };
         let mut batch = self.workplace.batch.borrow_mut();
         let (before_bytes, updates_before) = (pieces.remaining_bytes(), channel.key_updates_sent());
@@ -194,6 +201,15 @@ impl<K: KeySource> Link<K> {
         self.workplace.metrics.send(Engine::User, before_bytes - pieces.remaining_bytes());
         self.begin(Stage::Sending);
         Ok(Turn::Full)
+    }
+
+    /// Where a record of the connection's first response has to end, so that the client can open what comes in the first
+    /// round trip instead of waiting in the next for a record's end. 0 where all comes at once.
+    fn opening_bytes(&self, remaining_bytes: u64) -> io::Result<usize> {
+        if self.user_engine_bytes() > 0 || remaining_bytes < LEAST_OPENING_BYTES {
+            return Ok(0);
+        }
+        Ok(OPENING_SEGMENTS * socket::segment_bytes(&self.stream)?)
     }
 
     /// Has a cold part of the file read on a thread that may wait for the disk (INV-COLD-1: a worker never does).

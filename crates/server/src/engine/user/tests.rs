@@ -106,12 +106,17 @@ fn what_is_sealed_opens_to_the_pieces() {
                         Piece::File(range) => bytes[range.start as usize..range.end as usize].to_vec(),
                     })
                     .collect();
-                for (record_bytes, batch_bytes) in
-                    [(16_384, 131_072), (16_384, 16_384), (1369, 65_536), (16_384, 100_001)]
-                {
+                for (record_bytes, batch_bytes, opening_bytes) in [
+                    (16_384, 131_072, 0),
+                    (16_384, 131_072, 13_032),
+                    (16_384, 16_384, 0),
+                    (16_384, 16_384, 20_000),
+                    (1369, 65_536, 3000),
+                    (16_384, 100_001, 0),
+                ] {
                     for mapping in [None, Some(&mapping)] {
                         let source = Some(Source { file: &file, mapping });
-                        let sizing = Sizing { record_bytes, batch_bytes };
+                        let sizing = Sizing { record_bytes, batch_bytes, opening_bytes };
                         let got = through(version, aead, u64::MAX, pieces, source, sizing);
                         assert!(
                             got == expected,
@@ -133,7 +138,7 @@ fn key_updates_fall_between_records_wherever_the_limit_says() {
     for limit in [3, 4, 5, 9, 50] {
         for mapping in [None, Some(&mapping)] {
             let source = Some(Source { file: &file, mapping });
-            let sizing = Sizing { record_bytes: 4096, batch_bytes: 65_536 };
+            let sizing = Sizing { record_bytes: 4096, batch_bytes: 65_536, opening_bytes: 0 };
             let got =
                 through(Version::Tls13, Aead::Aes128Gcm, limit, &[Piece::File(0..300_000)], source, sizing);
             assert!(got == bytes, "limit {limit}");
@@ -145,7 +150,7 @@ fn key_updates_fall_between_records_wherever_the_limit_says() {
 #[test]
 fn a_truncated_file_is_a_fault_at_the_right_byte() {
     let bytes = content(100_000);
-    let sizing = Sizing { record_bytes: 16_384, batch_bytes: 65_536 };
+    let sizing = Sizing { record_bytes: 16_384, batch_bytes: 65_536, opening_bytes: 0 };
     for mapped in [false, true] {
         let file = temporary(&bytes);
         let mapping = mapped.then(|| Mapping::new(&file, 100_000).unwrap());
@@ -168,7 +173,7 @@ fn a_truncated_file_is_a_fault_at_the_right_byte() {
 fn a_tls12_connection_ends_at_its_limit() {
     let bytes = content(100_000);
     let file = temporary(&bytes);
-    let sizing = Sizing { record_bytes: 1000, batch_bytes: 16_384 };
+    let sizing = Sizing { record_bytes: 1000, batch_bytes: 16_384, opening_bytes: 0 };
     let mut batch = Batch::new(sizing.batch_bytes);
     let mut sender = channel(Version::Tls12, Aead::Aes128Gcm, 7);
     let list = [Piece::File(0..100_000)];
@@ -206,10 +211,47 @@ fn the_seeded_faults_of_many_small_turns_lose_nothing() {
             .zip(&joints)
             .flat_map(|(range, joint)| [joint, &bytes[range.start as usize..range.end as usize]].concat())
             .collect();
-        let sizing =
-            Sizing { record_bytes: 1 + random(16_384) as usize, batch_bytes: 1 + random(200_000) as usize };
+        let sizing = Sizing {
+            record_bytes: 1 + random(16_384) as usize,
+            batch_bytes: 1 + random(200_000) as usize,
+            opening_bytes: random(40_000) as usize,
+        };
         let source = Some(Source { file: &file, mapping: None });
         let got = through(Version::Tls13, Aead::Aes128Gcm, 3 + random(40), &pieces, source, sizing);
         assert!(got == expected, "{pieces:?} {sizing:?}");
     }
+}
+
+/// Where the records of a batch end.
+fn ends(mut sealed: &[u8]) -> Vec<usize> {
+    let mut ends = Vec::new();
+    while let [_, _, _, high, low, rest @ ..] = sealed {
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        ends.push(ends.last().unwrap_or(&0) + 5 + length);
+        sealed = &rest[length..];
+    }
+    ends
+}
+
+#[test]
+fn what_leaves_in_the_first_round_trip_is_whole_records() {
+    let bytes = content(100_000);
+    let file = temporary(&bytes);
+    let mapping = Mapping::new(&file, bytes.len() as u64).unwrap();
+    let head = content(250);
+    let pieces = [Piece::Bytes(&head), Piece::File(0..100_000)];
+    let sealed = |mapping, opening_bytes| {
+        let sizing = Sizing { record_bytes: 16_384, batch_bytes: 65_160, opening_bytes };
+        let mut batch = Batch::new(sizing.batch_bytes);
+        let mut sender = channel(Version::Tls13, Aead::Aes256Gcm, u64::MAX);
+        let source = Some(Source { file: &file, mapping });
+        batch.seal(&mut sender, &mut Pieces::new(&pieces), source, sizing).unwrap();
+        ends(batch.sealed())
+    };
+    // The head has a record of its own before a mapping.
+    let head_end = 250 + 22;
+    assert_eq!(sealed(Some(&mapping), 13_032), [head_end, 13_032, 29_438, 45_844, 62_250, 65_160]);
+    assert_eq!(sealed(None, 13_032), [13_032, 29_438, 45_844, 62_250, 65_160]);
+    // Hardly anything would go in: it is left as it is.
+    assert_eq!(sealed(Some(&mapping), head_end + 1000), sealed(Some(&mapping), 0));
 }

@@ -1,0 +1,459 @@
+//! The decision: from costs, capabilities and signals to an engine and a reason.
+//!
+//! One placer a worker; nothing in it is shared. [`Placer::refresh`] is for the worker's heartbeat and does what takes
+//! time; [`Placer::decide`] is for every response: comparisons and a few multiplications.
+//!
+//! # Never more than twice
+//! Let a move cost `S`, and let each response `i` of a connection save `s(i) >= 0` if the connection has moved before it.
+//! Knowing all that comes, one would move at once if the sum of all `s` is over `S`, and else never: what one pays more
+//! than with a free move is `B = min(S, sum s)`. The placer moves at the first response `k` for which
+//! `s(1) + … + s(k) >= S`.
+//!
+//! - It never does: then `sum s < S`, and it has paid `sum s = B`.
+//! - It does: then `s(1) + … + s(k-1) < S` was paid by staying, and `S` by moving: less than `2 S`, and `B = S`.
+//!
+//! So never more than twice the excess of the best choice in hindsight, and exactly it where one response alone decides.
+//! No rule that does not know the future does better than twice. Where responses can cost more after the move than before
+//! (`s(i) < 0`: costs of a response, not of its bytes), many small ones behind a large one are not covered: on Linux
+//! there is no way back. The sum counts small responses before the move as what they are, against it.
+
+use crate::{
+    Capabilities, Carried, Cipher, ConnectionSignals, Costs, Decision, Engine, Learner, MachineSignals,
+    NicMode, Protocol, Reason, SetUpBudget, Verdict, costs::break_even_bytes,
+};
+
+/// Whether there is something to decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// By cost.
+    #[default]
+    Auto,
+    /// The operator's choice, where it can be had.
+    Fixed {
+        /// The choice.
+        engine: Engine,
+        /// From responses of this size on.
+        from_bytes: u64,
+        /// After so many bytes on the connection.
+        after_bytes: u64,
+    },
+}
+
+/// What the operator said, or the defaults.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    /// Whether there is something to decide.
+    pub mode: Mode,
+    /// How the adapter takes part.
+    pub nic_mode: NicMode,
+    /// Set-ups a second that the adapter is asked for by all workers; `None` takes half of what it can do, so that
+    /// whoever else asks need not wait.
+    pub nic_set_ups_per_s: Option<f64>,
+    /// Workers, which share the adapter's set-ups equally.
+    pub workers: usize,
+    /// A flow of whose bytes more than this part was sent again has no place on the adapter. FreeBSD's rule
+    /// (`kern.ipc.tls.ifnet_max_rexmit_pct`) and its figure.
+    pub retransmitted_limit: f64,
+    /// Whether observations count.
+    pub learning: bool,
+    /// One of so many responses that could be moved and are not is moved all the same, to learn; 0 is none.
+    pub trial_every: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Auto,
+            nic_mode: NicMode::LinuxInline,
+            nic_set_ups_per_s: None,
+            workers: 1,
+            retransmitted_limit: 0.01,
+            learning: true,
+            trial_every: 0,
+        }
+    }
+}
+
+/// What another engine is worth, for one cipher, as of the last refresh.
+#[derive(Clone, Copy, Debug, Default)]
+struct Worth {
+    /// The move.
+    once_ns: f64,
+    /// Saved by each response beside its bytes; may be negative.
+    saved_ns_per_response: f64,
+    /// Saved by each byte; may be negative.
+    saved_ns_per_byte: f64,
+    /// What each byte has to save to be more than noise.
+    least_ns_per_byte: f64,
+}
+
+impl Worth {
+    fn is_cheaper(&self) -> bool {
+        self.saved_ns_per_byte >= self.least_ns_per_byte && self.saved_ns_per_byte > 0.0
+    }
+
+    /// What the move is expected to save, itself deducted: the bytes that are left, and as many responses and bytes as
+    /// there have been.
+    fn gain_ns(&self, connection: &ConnectionSignals) -> f64 {
+        let bytes = connection.left_bytes as f64 + connection.sent_before_bytes as f64;
+        let responses = connection.responses_before as f64 + 1.0;
+        bytes * self.saved_ns_per_byte + responses * self.saved_ns_per_response - self.once_ns
+    }
+
+    /// Bytes from which on it pays, as often as responses came so far.
+    fn break_even_bytes(&self, connection: &ConnectionSignals) -> u64 {
+        let responses = connection.responses_before as f64 + 1.0;
+        break_even_bytes(self.once_ns - responses * self.saved_ns_per_response, self.saved_ns_per_byte)
+            .unwrap_or(u64::MAX)
+    }
+}
+
+/// Decides for the connections of one worker.
+#[derive(Clone, Debug)]
+pub struct Placer {
+    policy: Policy,
+    costs: Costs,
+    learner: Learner,
+    machine: MachineSignals,
+    budget: SetUpBudget,
+    /// Indexed by engine and cipher.
+    worths: [[Worth; Cipher::ALL.len()]; Engine::ALL.len()],
+    trials_due_in: u32,
+}
+
+impl Placer {
+    /// Savings below this part of what a byte costs now are noise: hysteresis, so that two engines that cost the same are
+    /// not taken in turns.
+    const LEAST_SAVING: f64 = 0.05;
+    /// Only responses with so much left are moved for a trial.
+    pub const TRIAL_BYTES: u64 = 1 << 20;
+    /// The fewest bytes of a record that a kernel or adapter makes, and the records beside those, for a safe count.
+    const LEAST_RECORD_BYTES: u64 = 4096;
+    const EXTRA_RECORDS: u64 = 2;
+    /// How `decide` looks at the engines that a connection may move to.
+    const OTHERS: [Engine; 2] = [Engine::Nic, Engine::Kernel];
+
+    /// Decides by these costs from now on.
+    #[must_use]
+    pub fn new(policy: Policy, costs: Costs) -> Self {
+        let budget = Self::new_budget(&policy, &costs);
+        let mut placer = Self {
+            policy,
+            costs,
+            learner: Learner::default(),
+            machine: MachineSignals::default(),
+            budget,
+            worths: Default::default(),
+            trials_due_in: policy.trial_every,
+        };
+        placer.weigh();
+        placer
+    }
+
+    /// Another policy and other costs, after a reload. What was learnt stays, and what was spent.
+    pub fn adopt(&mut self, policy: Policy, costs: Costs) {
+        let budget = Self::new_budget(&policy, &costs);
+        if budget.rate_per_s() != self.budget.rate_per_s() {
+            self.budget = budget;
+        }
+        self.policy = policy;
+        self.costs = costs;
+        self.trials_due_in = policy.trial_every;
+        self.weigh();
+    }
+
+    fn new_budget(policy: &Policy, costs: &Costs) -> SetUpBudget {
+        let of_all_per_s = policy.nic_set_ups_per_s.unwrap_or(costs.nic_limits.set_ups_per_s / 2.0);
+        SetUpBudget::new(of_all_per_s / policy.workers.max(1) as f64)
+    }
+
+    /// The worker's heartbeat, a few times a second: how the machine is, and what it has learnt.
+    pub fn refresh(&mut self, machine: MachineSignals, now_ns: u64) {
+        self.machine = machine;
+        self.budget.fill(now_ns);
+        self.weigh();
+    }
+
+    fn weigh(&mut self) {
+        for cipher in Cipher::ALL {
+            let user = self.costs.of(Engine::User, cipher);
+            for to in Self::OTHERS {
+                let other = self.costs.of(to, cipher);
+                let expected_ns = user.slope_ns_per_byte() - other.slope_ns_per_byte();
+                let saved_ns_per_byte = if self.policy.learning {
+                    self.learner.saved_ns_per_byte(Engine::User, to, cipher, expected_ns)
+                } else {
+                    expected_ns
+                };
+                self.worths[to as usize][cipher as usize] = Worth {
+                    once_ns: other.move_ns(self.machine.cpu_left),
+                    saved_ns_per_response: user.per_response_ns - other.per_response_ns,
+                    saved_ns_per_byte,
+                    least_ns_per_byte: Self::LEAST_SAVING * user.slope_ns_per_byte(),
+                };
+            }
+        }
+    }
+
+    /// Who carries the response from here on. A decision to move to the adapter spends a set-up, whatever becomes of it.
+    ///
+    /// `retransmitted` tells the part (0 to 1) of the connection's bytes that were sent again, if that is known. It is
+    /// called only where all else speaks for the adapter, or where a flow on it could leave.
+    pub fn decide(
+        &mut self,
+        can: &Capabilities,
+        connection: &ConnectionSignals,
+        now_ns: u64,
+        retransmitted: impl FnOnce() -> Option<f64>,
+    ) -> Decision {
+        if connection.engine != Engine::User {
+            return self.leave_or_stay(connection, retransmitted);
+        }
+        match self.policy.mode {
+            Mode::Fixed { engine: Engine::User, .. } => stay(Reason::Fixed(Engine::User)),
+            _ if connection.protocol == Protocol::Http2 => stay(Reason::Http2),
+            Mode::Fixed { engine, from_bytes, after_bytes } => {
+                self.decide_fixed(engine, from_bytes, after_bytes, can, connection)
+            }
+            Mode::Auto => self.decide_by_cost(can, connection, now_ns, retransmitted),
+        }
+    }
+
+    /// It has moved before. Only FreeBSD takes a flow back from the adapter, and then into the kernel.
+    fn leave_or_stay(
+        &self,
+        connection: &ConnectionSignals,
+        retransmitted: impl FnOnce() -> Option<f64>,
+    ) -> Decision {
+        let limit = self.policy.retransmitted_limit;
+        if connection.engine == Engine::Nic
+            && self.policy.nic_mode.can_leave()
+            && let Some(retransmitted) = retransmitted().filter(|&share| share > limit)
+        {
+            return Decision { engine: Engine::Kernel, reason: Reason::Lossy { retransmitted, limit } };
+        }
+        Decision { engine: connection.engine, reason: Reason::MovedBefore }
+    }
+
+    fn decide_fixed(
+        &self,
+        engine: Engine,
+        from_bytes: u64,
+        after_bytes: u64,
+        can: &Capabilities,
+        connection: &ConnectionSignals,
+    ) -> Decision {
+        let carried = match can.of(engine) {
+            Verdict::Lacking(lack) => return stay(Reason::Lacking(lack)),
+            Verdict::Carried(carried) => carried,
+        };
+        if connection.response_bytes < from_bytes {
+            return stay(Reason::BelowFrom { bytes: connection.response_bytes, from_bytes });
+        }
+        let of_this = connection.response_bytes.saturating_sub(connection.left_bytes);
+        let sent_bytes = connection.sent_before_bytes.saturating_add(of_this);
+        if sent_bytes < after_bytes {
+            return stay(Reason::BeforeAfter { sent_bytes, after_bytes });
+        }
+        match lacks_records(connection, carried) {
+            Some(reason) => stay(reason),
+            None => Decision { engine, reason: Reason::Fixed(engine) },
+        }
+    }
+
+    /// The engines by what they are expected to save, the best first. The first that can be had is taken; what stood
+    /// against a better one is the reason.
+    fn decide_by_cost(
+        &mut self,
+        can: &Capabilities,
+        connection: &ConnectionSignals,
+        now_ns: u64,
+        retransmitted: impl FnOnce() -> Option<f64>,
+    ) -> Decision {
+        let cipher = connection.combination.cipher as usize;
+        let mut others = Self::OTHERS.map(|engine| (engine, self.worths[engine as usize][cipher]));
+        if others[1].1.gain_ns(connection) > others[0].1.gain_ns(connection) {
+            others.swap(0, 1);
+        }
+        let mut obstacle = None;
+        let mut retransmitted = Some(retransmitted);
+        for (engine, worth) in others {
+            if !worth.is_cheaper() || worth.gain_ns(connection) < 0.0 || connection.left_bytes == 0 {
+                continue;
+            }
+            let carried = match can.of(engine) {
+                Verdict::Carried(carried) => carried,
+                Verdict::Lacking(lack) => {
+                    obstacle = obstacle.or(lack.is_news().then_some(Reason::Lacking(lack)));
+                    continue;
+                }
+            };
+            let against = lacks_records(connection, carried).or_else(|| match engine {
+                // Asked once: there is one adapter.
+                Engine::Nic => retransmitted.take().and_then(|ask| self.adapter_objects(now_ns, ask)),
+                _ => None,
+            });
+            match against {
+                Some(reason) => obstacle = obstacle.or(Some(reason)),
+                None => {
+                    return Decision { engine, reason: obstacle.unwrap_or_else(|| pays(&worth, connection)) };
+                }
+            }
+        }
+        let reason = obstacle.unwrap_or_else(|| self.too_little(can, connection));
+        self.try_out(can, connection).unwrap_or_else(|| stay(reason))
+    }
+
+    /// What the adapter has against another flow, cheapest question first. If nothing, a set-up is spent.
+    fn adapter_objects(
+        &mut self,
+        now_ns: u64,
+        retransmitted: impl FnOnce() -> Option<f64>,
+    ) -> Option<Reason> {
+        let limits = self.costs.nic_limits;
+        if !self.policy.nic_mode.can_enter_midway() {
+            return Some(Reason::Lacking(crate::Lack::OperatingSystem(Engine::Nic)));
+        }
+        if self.machine.nic_flows >= limits.flow_table_flows {
+            let (flows, limit) = (self.machine.nic_flows, limits.flow_table_flows);
+            return Some(Reason::FlowTableFull { flows, limit });
+        }
+        let limit = self.policy.retransmitted_limit;
+        if let Some(retransmitted) = retransmitted().filter(|&share| share > limit) {
+            return Some(Reason::Lossy { retransmitted, limit });
+        }
+        // Others may use the adapter, too.
+        let others_took_all = self.machine.nic_set_ups_last_s as f64 >= limits.set_ups_per_s;
+        if others_took_all || !self.budget.take(now_ns) {
+            let set_ups_per_s = self.set_ups_per_s();
+            return Some(Reason::BudgetSpent { set_ups_per_s });
+        }
+        None
+    }
+
+    /// Why nothing is moved that nothing stood against: the figures of the best engine that can be had.
+    fn too_little(&self, can: &Capabilities, connection: &ConnectionSignals) -> Reason {
+        let cipher = connection.combination.cipher as usize;
+        let of = |engine: Engine| (engine, self.worths[engine as usize][cipher]);
+        let best = Self::OTHERS
+            .into_iter()
+            .filter(|&engine| can.of(engine).lack().is_none())
+            .map(of)
+            .max_by(|(_, one), (_, other)| one.gain_ns(connection).total_cmp(&other.gain_ns(connection)));
+        let Some((engine, worth)) = best else {
+            // Nothing can be had. A lack that is news, or that of software: there is always one.
+            let lacks = [can.nic.lack(), can.kernel.lack()];
+            let news = lacks.iter().flatten().find(|lack| lack.is_news()).or(lacks[1].as_ref());
+            return news.map_or(Reason::Fixed(Engine::User), |lack| Reason::Lacking(*lack));
+        };
+        if worth.is_cheaper() {
+            Reason::TooSmall {
+                bytes: connection.left_bytes,
+                before_bytes: connection.sent_before_bytes,
+                break_even_bytes: worth.break_even_bytes(connection),
+            }
+        } else {
+            Reason::NotCheaper { engine, more_ns_per_byte: -worth.saved_ns_per_byte }
+        }
+    }
+
+    /// One of `trial_every` large responses goes to the kernel all the same. The adapter needs no trials: its set-ups
+    /// are too few.
+    fn try_out(&mut self, can: &Capabilities, connection: &ConnectionSignals) -> Option<Decision> {
+        let Verdict::Carried(carried) = can.kernel else { return None };
+        let every = self.policy.trial_every;
+        if every == 0
+            || !self.policy.learning
+            || connection.left_bytes < Self::TRIAL_BYTES
+            || lacks_records(connection, carried).is_some()
+        {
+            return None;
+        }
+        self.trials_due_in -= 1;
+        if self.trials_due_in > 0 {
+            return None;
+        }
+        self.trials_due_in = every;
+        Some(Decision { engine: Engine::Kernel, reason: Reason::Trial { every } })
+    }
+
+    /// Some bytes went into a socket without waiting, in so much time.
+    pub fn observe(&mut self, engine: Engine, cipher: Cipher, bytes: u64, elapsed_ns: u64) {
+        if self.policy.learning {
+            self.learner.observe(engine, cipher, bytes, elapsed_ns);
+        }
+    }
+
+    /// The smallest response, the first on its connection, that pays for a move as things are now.
+    #[must_use]
+    pub fn break_even_bytes(&self, to: Engine, cipher: Cipher) -> Option<u64> {
+        if to == Engine::User {
+            return None;
+        }
+        let worth = &self.worths[to as usize][cipher as usize];
+        let once_ns = worth.once_ns - worth.saved_ns_per_response;
+        worth.is_cheaper().then(|| break_even_bytes(once_ns, worth.saved_ns_per_byte)).flatten()
+    }
+
+    /// What each byte saves on another engine as things are now; negative where it costs more.
+    #[must_use]
+    pub fn saved_ns_per_byte(&self, to: Engine, cipher: Cipher) -> f64 {
+        self.worths[to as usize][cipher as usize].saved_ns_per_byte
+    }
+
+    /// Set-ups a second that all workers together ask the adapter for at most.
+    #[must_use]
+    pub fn set_ups_per_s(&self) -> f64 {
+        self.budget.rate_per_s() * self.policy.workers.max(1) as f64
+    }
+
+    /// This worker's part of them.
+    #[must_use]
+    pub fn budget(&self) -> &SetUpBudget {
+        &self.budget
+    }
+
+    /// The policy in force.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The costs in force.
+    #[must_use]
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    /// What was observed.
+    #[must_use]
+    pub fn learner(&self) -> &Learner {
+        &self.learner
+    }
+}
+
+fn stay(reason: Reason) -> Decision {
+    Decision { engine: Engine::User, reason }
+}
+
+/// Why the move pays.
+fn pays(worth: &Worth, connection: &ConnectionSignals) -> Reason {
+    let (bytes, before_bytes) = (connection.left_bytes, connection.sent_before_bytes);
+    let alone = ConnectionSignals { sent_before_bytes: 0, responses_before: 0, ..*connection };
+    if worth.gain_ns(&alone) >= 0.0 {
+        Reason::Pays { bytes, break_even_bytes: worth.break_even_bytes(&alone) }
+    } else {
+        let break_even_bytes = worth.break_even_bytes(connection);
+        Reason::ExpectedToPay { bytes, before_bytes, break_even_bytes }
+    }
+}
+
+/// A response that has begun must not end at a limit that was known before.
+fn lacks_records(connection: &ConnectionSignals, carried: Carried) -> Option<Reason> {
+    let left = connection.records_left.filter(|_| !carried.takes_new_keys)?;
+    let needed = connection.left_bytes / Placer::LEAST_RECORD_BYTES + Placer::EXTRA_RECORDS;
+    (needed >= left).then_some(Reason::RecordLimit { needed, left })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,367 @@
+//! A decision and its reason, which carries the figures that it was made by.
+
+use crate::{
+    Engine, Lack,
+    words::{bytes_in_words, share_in_words},
+};
+use std::fmt;
+
+/// Which engine, and why.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// Who carries the response from here on.
+    pub engine: Engine,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl fmt::Display for Decision {
+    /// `user: 10 kB response, break-even 380 kB`
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.engine, self.reason)
+    }
+}
+
+/// When there is a use in deciding anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// Never: nothing that it rests on changes while the connection lives.
+    Never,
+    /// When the next response begins.
+    NextResponse,
+    /// At the next record boundary: it rests on something that passes.
+    NextRecord,
+}
+
+/// Why an engine carries a response.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The operator chose it.
+    Fixed(Engine),
+    /// The operator chose another, from a size of response that this one does not have.
+    BelowFrom {
+        /// The response's.
+        bytes: u64,
+        /// `kernel_engine.from`.
+        from_bytes: u64,
+    },
+    /// The operator chose another, after more bytes than have been sent.
+    BeforeAfter {
+        /// Sent on this connection.
+        sent_bytes: u64,
+        /// `kernel_engine.after`.
+        after_bytes: u64,
+    },
+    /// What is left of the response does not pay for the move, nor do the responses before it say that it will be paid.
+    TooSmall {
+        /// Left of the response.
+        bytes: u64,
+        /// Sent by the responses before.
+        before_bytes: u64,
+        /// What would pay.
+        break_even_bytes: u64,
+    },
+    /// The best other engine costs as much or more for each byte.
+    NotCheaper {
+        /// The other engine.
+        engine: Engine,
+        /// What each byte costs more there; negative where it costs less, but not enough to be sure.
+        more_ns_per_byte: f64,
+    },
+    /// What is left of the response alone pays for the move.
+    Pays {
+        /// Left of the response.
+        bytes: u64,
+        /// What is enough.
+        break_even_bytes: u64,
+    },
+    /// What is left of the response pays for the move together with what is to be expected after what was sent before.
+    ExpectedToPay {
+        /// Left of the response.
+        bytes: u64,
+        /// Sent by the responses before.
+        before_bytes: u64,
+        /// What is enough.
+        break_even_bytes: u64,
+    },
+    /// One of a few that are moved to learn what the other engine costs.
+    Trial {
+        /// One of so many.
+        every: u32,
+    },
+    /// It moved there with an earlier response.
+    MovedBefore,
+    /// The best engine for it cannot carry it.
+    Lacking(Lack),
+    /// The adapter is not asked for more set-ups at this moment.
+    BudgetSpent {
+        /// What it is asked for at most.
+        set_ups_per_s: f64,
+    },
+    /// The adapter has as many flows as it keeps.
+    FlowTableFull {
+        /// Flows it has.
+        flows: u64,
+        /// Flows it keeps.
+        limit: u64,
+    },
+    /// It loses packets, which costs an adapter more than it saves.
+    Lossy {
+        /// The part of its bytes that was sent again.
+        retransmitted: f64,
+        /// The part from which on it counts as lossy.
+        limit: f64,
+    },
+    /// The rest of the response may need more records than the key has left, and the other engine takes no other key.
+    RecordLimit {
+        /// Records that the rest may need.
+        needed: u64,
+        /// Records left.
+        left: u64,
+    },
+    /// HTTP/2 costs a system call a frame there.
+    Http2,
+    /// The connection was made before a reload that allows the other engine: its key was not kept for that.
+    BeforeReload,
+    /// The peer has closed its side: the kernel takes established connections only.
+    NotConnected,
+    /// The key was about to change, or the connection to end.
+    NotReady,
+    /// The kernel refused it otherwise.
+    Refused,
+    /// It was given to the adapter, and the kernel kept it.
+    FellBack,
+}
+
+macro_rules! labels {
+    ($($pattern:pat => $label:literal),+ $(,)?) => {
+        impl Reason {
+            /// All labels, in the order of tables. Those of [`Lack`] are among them.
+            pub const LABELS: &[&str] = &[$($label,)+
+                "not_asked_for", "not_on_this_system", "no_module", "not_in_kernel", "self_test", "not_known",
+                "adapter_goes_first", "no_adapter", "feature_off", "version_not_in_nic", "cipher_not_in_nic",
+            ];
+
+            /// A word for metrics and logs, the same in every release of linerate.
+            #[must_use]
+            pub fn label(&self) -> &'static str {
+                match self {
+                    Self::Lacking(lack) => lack.label(),
+                    $($pattern => $label),+
+                }
+            }
+        }
+    };
+}
+
+labels! {
+    Self::Fixed(_) => "fixed",
+    Self::BelowFrom { .. } => "below_from",
+    Self::BeforeAfter { .. } => "before_after",
+    Self::TooSmall { .. } => "below_break_even",
+    Self::NotCheaper { .. } => "not_cheaper",
+    Self::Pays { .. } => "pays",
+    Self::ExpectedToPay { .. } => "expected_to_pay",
+    Self::Trial { .. } => "trial",
+    Self::MovedBefore => "moved_before",
+    Self::BudgetSpent { .. } => "budget_spent",
+    Self::FlowTableFull { .. } => "flow_table_full",
+    Self::Lossy { .. } => "lossy",
+    Self::RecordLimit { .. } => "record_limit",
+    Self::Http2 => "http2",
+    Self::BeforeReload => "before_reload",
+    Self::NotConnected => "not_connected",
+    Self::NotReady => "not_ready",
+    Self::Refused => "refused",
+    Self::FellBack => "fell_back",
+}
+
+impl Reason {
+    /// Where its label stands in [`Reason::LABELS`]: counters need no search.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        /// Where the labels of [`Lack`] begin.
+        const LACKS: usize = 19;
+        match self {
+            Self::Fixed(_) => 0,
+            Self::BelowFrom { .. } => 1,
+            Self::BeforeAfter { .. } => 2,
+            Self::TooSmall { .. } => 3,
+            Self::NotCheaper { .. } => 4,
+            Self::Pays { .. } => 5,
+            Self::ExpectedToPay { .. } => 6,
+            Self::Trial { .. } => 7,
+            Self::MovedBefore => 8,
+            Self::BudgetSpent { .. } => 9,
+            Self::FlowTableFull { .. } => 10,
+            Self::Lossy { .. } => 11,
+            Self::RecordLimit { .. } => 12,
+            Self::Http2 => 13,
+            Self::BeforeReload => 14,
+            Self::NotConnected => 15,
+            Self::NotReady => 16,
+            Self::Refused => 17,
+            Self::FellBack => 18,
+            Self::Lacking(lack) => LACKS + lack.index(),
+        }
+    }
+
+    /// When there is a use in deciding anew, while the connection stays where it is.
+    #[must_use]
+    pub fn again(&self) -> Again {
+        match self {
+            Self::Fixed(_)
+            | Self::Http2
+            | Self::BeforeReload
+            | Self::NotConnected
+            | Self::Refused
+            | Self::RecordLimit { .. } => Again::Never,
+            Self::BudgetSpent { .. } | Self::BeforeAfter { .. } | Self::NotReady => Again::NextRecord,
+            _ => Again::NextResponse,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = bytes_in_words;
+        match *self {
+            Self::Fixed(engine) => write!(formatter, "fixed by --engine {engine}"),
+            Self::BelowFrom { bytes, from_bytes } => {
+                write!(formatter, "{} response, kernel_engine.from is {}", words(bytes), words(from_bytes))
+            }
+            Self::BeforeAfter { sent_bytes, after_bytes } => {
+                write!(formatter, "{} sent, kernel_engine.after is {}", words(sent_bytes), words(after_bytes))
+            }
+            Self::TooSmall { bytes, before_bytes: 0, break_even_bytes }
+            | Self::Pays { bytes, break_even_bytes } => {
+                write!(formatter, "{} response, break-even {}", words(bytes), words(break_even_bytes))
+            }
+            Self::TooSmall { bytes, before_bytes, break_even_bytes }
+            | Self::ExpectedToPay { bytes, before_bytes, break_even_bytes } => write!(
+                formatter,
+                "{} response after {}, break-even {}",
+                words(bytes),
+                words(before_bytes),
+                words(break_even_bytes)
+            ),
+            Self::NotCheaper { engine, more_ns_per_byte } if more_ns_per_byte < 0.0 => write!(
+                formatter,
+                "the {engine} engine saves {:.3} ns a byte, too little to be sure",
+                -more_ns_per_byte
+            ),
+            Self::NotCheaper { engine, more_ns_per_byte } => {
+                write!(formatter, "the {engine} engine costs {more_ns_per_byte:.3} ns a byte more")
+            }
+            Self::Trial { every } => write!(formatter, "one of {every}, to learn what it costs"),
+            Self::MovedBefore => formatter.write_str("moved there before"),
+            Self::Lacking(lack) => lack.fmt(formatter),
+            Self::BudgetSpent { set_ups_per_s } => {
+                write!(formatter, "set-up budget spent ({set_ups_per_s:.0}/s)")
+            }
+            Self::FlowTableFull { flows, limit } => {
+                write!(formatter, "the adapter has {flows} flows, and keeps {limit}")
+            }
+            Self::Lossy { retransmitted, limit } => write!(
+                formatter,
+                "{} of its bytes were retransmitted, over {}",
+                share_in_words(retransmitted),
+                share_in_words(limit)
+            ),
+            Self::RecordLimit { needed, left } => {
+                write!(formatter, "it may need {needed} records, its key has {left} left")
+            }
+            Self::Http2 => formatter.write_str("HTTP/2 costs a system call a frame there"),
+            Self::BeforeReload => {
+                formatter.write_str("the connection is older than the reload that allows it")
+            }
+            Self::NotConnected => formatter.write_str("the client has closed its side"),
+            Self::NotReady => formatter.write_str("the key was about to change"),
+            Self::Refused => formatter.write_str("the kernel refused it"),
+            Self::FellBack => {
+                formatter.write_str("the adapter did not take it, the kernel encrypts in software")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cipher, Combination, Name, Release, Version};
+
+    fn all() -> Vec<Reason> {
+        let combination = Combination { version: Version::Tls13, cipher: Cipher::Aes128Gcm };
+        let lacks = [
+            Lack::NotAskedFor(Engine::Kernel),
+            Lack::OperatingSystem(Engine::Nic),
+            Lack::Module,
+            Lack::NotInKernel(combination),
+            Lack::SelfTest(combination),
+            Lack::NotKnown(Engine::Kernel),
+            Lack::AdapterGoesFirst,
+            Lack::NoAdapter,
+            Lack::FeatureOff(Name::new("eth0")),
+            Lack::VersionNotInNic {
+                version: Version::Tls13,
+                driver: Name::new("mlx5_core"),
+                release: Release { major: 6, minor: 12 },
+            },
+            Lack::CipherNotInNic(Cipher::ChaCha20Poly1305),
+        ];
+        let own = [
+            Reason::Fixed(Engine::User),
+            Reason::BelowFrom { bytes: 10_000, from_bytes: 65_536 },
+            Reason::BeforeAfter { sent_bytes: 10, after_bytes: 20 },
+            Reason::TooSmall { bytes: 10_000, before_bytes: 0, break_even_bytes: 380_000 },
+            Reason::NotCheaper { engine: Engine::Kernel, more_ns_per_byte: 0.072 },
+            Reason::Pays { bytes: 10_000_000, break_even_bytes: 380_000 },
+            Reason::ExpectedToPay { bytes: 10_000, before_bytes: 400_000, break_even_bytes: 380_000 },
+            Reason::Trial { every: 1000 },
+            Reason::MovedBefore,
+            Reason::BudgetSpent { set_ups_per_s: 850.0 },
+            Reason::FlowTableFull { flows: 20_000, limit: 20_000 },
+            Reason::Lossy { retransmitted: 0.014, limit: 0.01 },
+            Reason::RecordLimit { needed: 50, left: 20 },
+            Reason::Http2,
+            Reason::BeforeReload,
+            Reason::NotConnected,
+            Reason::NotReady,
+            Reason::Refused,
+            Reason::FellBack,
+        ];
+        own.into_iter().chain(lacks.map(Reason::Lacking)).collect()
+    }
+
+    #[test]
+    fn labels_stand_where_their_index_says() {
+        let reasons = all();
+        assert_eq!(reasons.len(), Reason::LABELS.len());
+        for (index, reason) in reasons.iter().enumerate() {
+            assert_eq!(reason.index(), index, "{reason:?}");
+            assert_eq!(reason.label(), Reason::LABELS[index]);
+            assert!(reason.label().bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_')));
+            assert_eq!(Reason::LABELS.iter().filter(|&&label| label == reason.label()).count(), 1);
+        }
+    }
+
+    #[test]
+    fn reasons_are_sentences_with_their_figures() {
+        let said = |engine, index: usize| Decision { engine, reason: all()[index] }.to_string();
+        assert_eq!(said(Engine::User, 0), "user: fixed by --engine user");
+        assert_eq!(said(Engine::User, 3), "user: 10 kB response, break-even 380 kB");
+        assert_eq!(said(Engine::User, 4), "user: the kernel engine costs 0.072 ns a byte more");
+        assert_eq!(said(Engine::Kernel, 5), "kernel: 10 MB response, break-even 380 kB");
+        assert_eq!(said(Engine::Kernel, 6), "kernel: 10 kB response after 400 kB, break-even 380 kB");
+        assert_eq!(said(Engine::User, 9), "user: set-up budget spent (850/s)");
+        assert_eq!(said(Engine::User, 11), "user: 1.4 % of its bytes were retransmitted, over 1 %");
+        assert_eq!(said(Engine::Kernel, 28), "kernel: TLS 1.3 is not offloaded by mlx5_core on 6.12");
+        assert_eq!(said(Engine::User, 29), "user: cipher ChaCha20-Poly1305 not in NIC");
+        let little = Reason::NotCheaper { engine: Engine::Kernel, more_ns_per_byte: -0.002 };
+        assert_eq!(little.to_string(), "the kernel engine saves 0.002 ns a byte, too little to be sure");
+        for reason in all() {
+            assert!(!reason.to_string().is_empty());
+        }
+    }
+}

@@ -1,5 +1,9 @@
 //! What a network adapter's driver says of itself: its name, firmware, and which features are switched on
-//! (`SIOCETHTOOL`, as ethtool(8) asks).
+//! (`SIOCETHTOOL`, as ethtool(8) asks), what it has counted; and which adapter carries a connection.
+
+mod route;
+
+pub use route::{ports, towards};
 
 use std::{collections::BTreeMap, io};
 
@@ -55,7 +59,11 @@ pub fn features(interface: &str) -> io::Result<BTreeMap<String, bool>> {
 /// # Errors
 /// As those of [`driver`].
 pub fn feature_states(interface: &str) -> io::Result<BTreeMap<String, FeatureState>> {
-    let count = feature_count(interface)?;
+    // No kernel has anywhere near as many; the bound keeps a strange answer from asking for memory.
+    let count = string_count(interface, FEATURE_NAMES)?;
+    if count > 1024 {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
 
     // struct ethtool_gstrings: command, set, count, then texts of 32 bytes.
     let mut names = vec![0; 3 + 8 * count];
@@ -120,22 +128,55 @@ pub fn channels(interface: &str) -> io::Result<Channels> {
     })
 }
 
-fn feature_count(interface: &str) -> io::Result<usize> {
+/// What the driver has counted (`ethtool -S`): `tx_tls_encrypted_packets`, `tx_tls_ctx`, and whatever else it names.
+///
+/// # Errors
+/// As those of [`driver`]; `EOPNOTSUPP` from drivers that count nothing.
+pub fn statistics(interface: &str) -> io::Result<BTreeMap<String, u64>> {
+    let count = string_count(interface, STATISTIC_NAMES)?;
+    if count > STATISTICS_LIMIT {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    // The number depends on the driver's queues, and may grow between the question and the answer, which is as long as the
+    // driver wants, whatever the request says: there is room for twice what any driver may count.
+    let mut names = vec![0; 3 + 8 * 2 * STATISTICS_LIMIT];
+    (names[0], names[1]) = (command::STRINGS, STATISTIC_NAMES);
+    // SAFETY: a moment ago the driver counted at most STATISTICS_LIMIT, and there is room for twice as many texts.
+    unsafe { call(interface, &mut names)? };
+
+    // struct ethtool_stats: command, count, then numbers of 64 bits.
+    let mut values = vec![0; 2 + 2 * 2 * STATISTICS_LIMIT];
+    values[0] = command::STATISTICS;
+    // SAFETY: as above, for numbers.
+    unsafe { call(interface, &mut values)? };
+    let told = names[2].min(values[1]) as usize;
+    let (names, values) = (bytes(&names[3..]), bytes(&values[2..]));
+    let number = |bytes: &[u8]| bytes.try_into().map(u64::from_ne_bytes).unwrap_or_default();
+    Ok(names.chunks_exact(32).map(text).zip(values.chunks_exact(8).map(number)).take(told).collect())
+}
+
+/// The number of names of a set.
+fn string_count(interface: &str, set: u32) -> io::Result<usize> {
     // struct ethtool_sset_info: command, reserved, a mask of 64 bits, the number of strings of the one set.
     let mut request = vec![0; 5];
     request[0] = command::STRING_COUNT;
-    let mask = (1_u64 << FEATURE_NAMES).to_ne_bytes();
+    let mask = (1_u64 << set).to_ne_bytes();
     for (half, word) in mask.chunks_exact(4).zip(&mut request[2..]) {
         *word = u32::from_ne_bytes([half[0], half[1], half[2], half[3]]);
     }
     // SAFETY: one bit of the mask is set, so the kernel writes the structure's head and one number.
     unsafe { call(interface, &mut request)? };
-    // No kernel has anywhere near as many; the bound keeps a strange answer from asking for memory.
-    usize::try_from(request[4]).ok().filter(|&count| count <= 1024).ok_or(io::ErrorKind::InvalidData.into())
+    Ok(request[4] as usize)
 }
 
 /// `struct ethtool_drvinfo` in words: command, five texts of 32 bytes, 12 bytes reserved, five numbers.
 const DRIVER_WORDS: usize = 49;
+
+/// More than any driver counts: about sixty for each of a few hundred queues.
+const STATISTICS_LIMIT: usize = 32 * 1024;
+
+/// `ETH_SS_STATS`.
+const STATISTIC_NAMES: u32 = 1;
 
 /// `ETH_SS_FEATURES`.
 const FEATURE_NAMES: u32 = 4;
@@ -144,6 +185,7 @@ const FEATURE_NAMES: u32 = 4;
 mod command {
     pub(super) const DRIVER: u32 = 0x03;
     pub(super) const STRINGS: u32 = 0x1b;
+    pub(super) const STATISTICS: u32 = 0x1d;
     pub(super) const STRING_COUNT: u32 = 0x37;
     pub(super) const FEATURES: u32 = 0x3a;
     pub(super) const CHANNELS: u32 = 0x3c;

@@ -6,12 +6,14 @@
 //! Sources: `include/uapi/linux/tls.h` and `Documentation/networking/tls.rst` of Linux; the behaviour cited below is
 //! that of `net/tls/tls_main.c` and `net/tls/tls_sw.c`, 6.1 to 7.2.
 
+mod carrier;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 mod other;
 mod statistics;
 
+pub use carrier::Carrier;
 pub use statistics::{Statistic, statistics};
 
 use crate::socket::{self, Follows};
@@ -66,7 +68,7 @@ impl fmt::Debug for SendingKey<'_> {
 }
 
 /// The system calls that carry a connection on kernel TLS.
-pub trait Calls {
+pub trait Calls: Send + Sync {
     /// Attaches the `tls` module to a connected socket (`TCP_ULP`). Until a key is installed the socket goes on as it
     /// was.
     ///
@@ -88,6 +90,19 @@ pub trait Calls {
     /// # Errors
     /// The kernel's: it holds no key for the socket, or (before Linux 5.16) does not tell for the cipher.
     fn sequence(&self, socket: BorrowedFd<'_>, version: Version, cipher: Cipher) -> io::Result<u64>;
+
+    /// Who makes the records, once a key was installed; `None` where the kernel does not tell this process.
+    ///
+    /// # Errors
+    /// The kernel's: netlink is refused, or the connection is gone.
+    fn carrier(&self, socket: BorrowedFd<'_>) -> io::Result<Option<Carrier>>;
+
+    /// How many connections of this network namespace were handed to adapters, and how many stayed with the kernel, so
+    /// far.
+    ///
+    /// # Errors
+    /// As those of [`statistics`].
+    fn handed_over(&self) -> io::Result<HandedOver>;
 
     /// Lets an adapter read file pages while it sends, instead of from a copy (`TLS_TX_ZEROCOPY_RO`, Linux 6.0), or
     /// not any more. The file must not change until the peer has all of it.
@@ -129,6 +144,15 @@ pub trait Calls {
     ) -> io::Result<usize>;
 }
 
+/// Connections whose sending side was handed over in a network namespace, ever (`TlsTxDevice`, `TlsTxSw`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandedOver {
+    /// To adapters.
+    pub to_adapters: u64,
+    /// To the kernel's own code.
+    pub to_software: u64,
+}
+
 /// The kernel of this machine. Where it is not Linux, nothing can be attached ([`io::ErrorKind::Unsupported`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct System;
@@ -149,6 +173,18 @@ impl Calls for System {
 
     fn sequence(&self, socket: BorrowedFd<'_>, version: Version, cipher: Cipher) -> io::Result<u64> {
         platform::sequence(socket, version, cipher)
+    }
+
+    fn carrier(&self, socket: BorrowedFd<'_>) -> io::Result<Option<Carrier>> {
+        carrier::of(socket)
+    }
+
+    fn handed_over(&self) -> io::Result<HandedOver> {
+        let statistics = statistics()?;
+        let of = |name: &str| {
+            statistics.iter().find(|statistic| statistic.name == name).map_or(0, |statistic| statistic.value)
+        };
+        Ok(HandedOver { to_adapters: of("TlsTxDevice"), to_software: of("TlsTxSw") })
     }
 
     fn set_zero_copy(&self, socket: BorrowedFd<'_>, allowed: bool) -> io::Result<()> {

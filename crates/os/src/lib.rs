@@ -13,7 +13,7 @@
 //! | [`limits`] | the limit of open files |
 //! | [`clock`] | the CPU time of another process, exactly |
 //! | [`perf`] | counters of perf events |
-//! | [`adapter`] | what a network adapter's driver says of itself |
+//! | [`adapter`] | what a network adapter's driver says of itself, and which adapter carries a connection |
 //! | [`facility`] | the hypervisor, and whether io_uring is permitted |
 //! | [`usage`] | what a thread has cost |
 
@@ -26,6 +26,8 @@ pub mod kernel_tls;
 pub mod limits;
 pub mod mapping;
 pub mod memory;
+#[cfg(target_os = "linux")]
+mod netlink;
 pub mod perf;
 pub mod processor;
 mod residency;

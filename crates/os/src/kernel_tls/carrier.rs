@@ -1,0 +1,149 @@
+//! Who makes the records of a connection that was handed to the kernel: its own code, or an adapter.
+//!
+//! `TLS_TX` succeeds in either case and does not say which; where an adapter refuses, the kernel goes on in software. What
+//! `ss --info` prints as `txconf` does say it, for one socket: `sock_diag` with the socket's addresses and cookie
+//! (`net/ipv4/inet_diag.c`, `tls_get_info` in `net/tls/tls_main.c`). Older kernels tell that only to who has
+//! `CAP_NET_ADMIN` (6.1 and 6.12 do).
+
+use std::{io, os::fd::BorrowedFd};
+
+/// Who makes the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// The kernel, on the processor (`txconf: sw`).
+    Software,
+    /// The adapter (`txconf: hw`). Should its link go down later the kernel takes over, and this stays as it was.
+    Adapter,
+}
+
+/// Who makes the records of this socket; `None` where the kernel does not tell this process.
+///
+/// # Errors
+/// The kernel's: it knows no such socket any more, or refuses netlink.
+#[cfg(target_os = "linux")]
+pub(super) fn of(socket: BorrowedFd<'_>) -> io::Result<Option<Carrier>> {
+    use crate::netlink;
+
+    // SOCK_DIAG_BY_FAMILY of include/uapi/linux/sock_diag.h.
+    const BY_FAMILY: u16 = 20;
+    let answer = netlink::ask(Some(rustix::net::netlink::SOCK_DIAG), BY_FAMILY, &question(socket)?)?;
+    Ok(parse(&answer))
+}
+
+/// As there is no such question elsewhere, there is no answer.
+///
+/// # Errors
+/// Never.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn of(_: BorrowedFd<'_>) -> io::Result<Option<Carrier>> {
+    Ok(None)
+}
+
+/// `struct inet_diag_req_v2`: family, protocol, no extensions, any state, and the socket.
+#[cfg(target_os = "linux")]
+fn question(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    use rustix::net::{AddressFamily, getpeername, getsockname, ipproto, sockopt::socket_cookie};
+    use std::net::{IpAddr, SocketAddr};
+
+    let ours = SocketAddr::try_from(getsockname(socket)?)?;
+    // A peer that is gone has no name any more.
+    let theirs = getpeername(socket)?.map(SocketAddr::try_from).transpose()?;
+    let theirs = theirs.ok_or(io::ErrorKind::NotConnected)?;
+    let family = if ours.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let mut question = vec![family.as_raw() as u8, ipproto::TCP.as_raw().get() as u8, 0, 0];
+    question.extend_from_slice(&u32::MAX.to_ne_bytes());
+    for port in [ours.port(), theirs.port()] {
+        question.extend_from_slice(&port.to_be_bytes());
+    }
+    for address in [ours.ip(), theirs.ip()] {
+        let mut field = [0; 16];
+        match address {
+            IpAddr::V4(address) => field[..4].copy_from_slice(&address.octets()),
+            IpAddr::V6(address) => field = address.octets(),
+        }
+        question.extend_from_slice(&field);
+    }
+    // Not bound to an interface; then the cookie, its lower half first.
+    question.extend_from_slice(&[0; 4]);
+    let cookie = socket_cookie(socket)?;
+    for half in [cookie as u32, (cookie >> 32) as u32] {
+        question.extend_from_slice(&half.to_ne_bytes());
+    }
+    Ok(question)
+}
+
+/// Finds `txconf` in a `struct inet_diag_msg` and what follows it.
+#[cfg(target_os = "linux")]
+fn parse(answer: &[u8]) -> Option<Carrier> {
+    use crate::netlink::{attribute, short};
+
+    const MESSAGE_BYTES: usize = 72;
+    // INET_DIAG_ULP_INFO, INET_ULP_INFO_TLS, TLS_INFO_TXCONF; TLS_CONF_SW, TLS_CONF_HW.
+    const ULP_INFO: u16 = 19;
+    const TLS: u16 = 2;
+    const SENDING: u16 = 3;
+    const SOFTWARE: u16 = 2;
+    const ADAPTER: u16 = 3;
+    let protocol = attribute(answer.get(MESSAGE_BYTES..)?, ULP_INFO)?;
+    match short(attribute(attribute(protocol, TLS)?, SENDING)?, 0)? {
+        SOFTWARE => Some(Carrier::Software),
+        ADAPTER => Some(Carrier::Adapter),
+        _ => None,
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::netlink::push_attribute;
+    use std::{net::TcpStream, os::fd::AsFd};
+
+    #[test]
+    fn the_carrier_is_told_by_txconf() {
+        let told = |configuration: u16| {
+            let (mut tls, mut protocol, mut message) = (Vec::new(), Vec::new(), vec![0xEE; 72]);
+            push_attribute(&mut tls, 1, &0x0304_u16.to_ne_bytes());
+            push_attribute(&mut tls, 3, &configuration.to_ne_bytes());
+            push_attribute(&mut protocol, 1, b"tls\0");
+            push_attribute(&mut protocol, 0x8002, &tls);
+            push_attribute(&mut message, 8, &[0]);
+            push_attribute(&mut message, 0x8013, &protocol);
+            (parse(&message), message)
+        };
+        assert_eq!(told(2).0, Some(Carrier::Software));
+        assert_eq!(told(3).0, Some(Carrier::Adapter));
+        assert_eq!(told(1).0, None);
+        let whole = told(3).1;
+        for cut in 0..whole.len() - 2 {
+            assert_eq!(parse(&whole[..cut]), None, "{cut}");
+        }
+    }
+
+    /// The kernel finds the socket that is asked for, of either family, and a plain one has no carrier.
+    #[test]
+    fn a_socket_is_found_by_its_addresses_and_cookie() {
+        for address in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
+            let Ok(listener) = std::net::TcpListener::bind(address) else {
+                eprintln!("SKIPPED a_socket_is_found_by_its_addresses_and_cookie: {address} cannot be had");
+                continue;
+            };
+            let port = listener.local_addr().unwrap().port();
+            // A socket of the other family behind the one that takes both.
+            let host = if address.starts_with("[::1]") { "::1" } else { "127.0.0.1" };
+            let theirs = TcpStream::connect((host, port)).unwrap();
+            let (ours, _) = listener.accept().unwrap();
+            for socket in [&ours, &theirs] {
+                match of(socket.as_fd()) {
+                    Ok(carrier) => assert_eq!(carrier, None),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        eprintln!(
+                            "SKIPPED a_socket_is_found_by_its_addresses_and_cookie: this kernel has no inet_diag"
+                        );
+                        return;
+                    }
+                    Err(error) => panic!("{address}: {error}"),
+                }
+            }
+        }
+    }
+}

@@ -3,7 +3,7 @@
 
 use crate::{
     Aead, Alert, AlertDescription, AlertLevel, ContentType, ControlRecord, HandOverFault, Handover,
-    KeyUpdateRate, KeyUpdateRequest, Layout, Opener, RecordError, Sealer, TrafficKey, Version,
+    KeyUpdateRate, KeyUpdateRequest, Layout, Lent, Opener, RecordError, Sealer, TrafficKey, Version,
     hand_over::HandedOver, key_update::KeyUpdateReader, ticket::TicketReader,
 };
 use std::{fmt, ops::Range};
@@ -50,11 +50,16 @@ pub enum Event {
 /// Records in a row that carry nothing; more is a peer that makes us work for no reason (OpenSSL bounds them alike).
 const IDLE_RECORDS_LIMIT: u32 = 32;
 
+/// Between [`Channel::lend`] and its end.
+const AWAY: &str = "the sealing half is away";
+
 /// Who makes the records that leave.
 #[derive(Debug)]
 enum Sending {
     /// We do.
     Here(Sealer),
+    /// Nobody, until it is known who: the [`Sealer`] is lent to a switch that takes its time.
+    Between(HandedOver),
     /// Somebody else, from a switch on that there is no way back from: the [`Sealer`] is gone (INV-NONCE-3).
     Elsewhere(HandedOver),
 }
@@ -202,6 +207,7 @@ impl<K: KeySource> Channel<K> {
                 sealer.seal_append(ContentType::Handshake, &message, outgoing)?;
                 sealer.install(self.keys.next_sending_key()?)?;
             }
+            Sending::Between(_) => return Err(RecordError::Misuse(AWAY)),
             Sending::Elsewhere(handed) => handed.queue(ContentType::Handshake, &message),
         }
         self.update_owed = false;
@@ -228,6 +234,7 @@ impl<K: KeySource> Channel<K> {
             alert.level == AlertLevel::Fatal || description == AlertDescription::CloseNotify;
         match &mut self.sending {
             Sending::Here(sealer) => sealer.seal_append(ContentType::Alert, &alert.encode(), outgoing),
+            Sending::Between(_) => Err(RecordError::Misuse(AWAY)),
             Sending::Elsewhere(handed) => {
                 handed.queue(ContentType::Alert, &alert.encode());
                 Ok(())
@@ -249,28 +256,65 @@ impl<K: KeySource> Channel<K> {
         takes_new_keys: bool,
         switch: impl FnOnce(&Handover<'_>) -> Result<(), E>,
     ) -> Result<(), HandOverFault<E>> {
-        let not_ready = |what| HandOverFault::NotReady(RecordError::Misuse(what));
-        let Sending::Here(sealer) = &self.sending else {
-            return Err(not_ready("it was handed over already"));
+        let lent = self.lend().map_err(HandOverFault::NotReady)?;
+        let switched = match lent.handover() {
+            Ok(handover) => switch(&handover).map_err(HandOverFault::Refused),
+            Err(fault) => Err(HandOverFault::NotReady(fault)),
         };
+        match switched {
+            Ok(()) => self.handed_over(lent, takes_new_keys),
+            Err(_) => self.take_back(lent),
+        }
+        switched
+    }
+
+    /// As [`Channel::hand_over`], for a switch that takes its time, on another thread maybe: the sealing half is away until
+    /// it is known who has the key, so that nobody seals in between (INV-NONCE-3). [`Channel::handed_over`] or
+    /// [`Channel::take_back`] ends it; a connection whose sealing half is lost can only be cut.
+    ///
+    /// # Errors
+    /// As [`HandOverFault::NotReady`] says.
+    pub fn lend(&mut self) -> Result<Lent, RecordError> {
         if self.sending_closed {
-            return Err(not_ready("the direction is closed"));
+            return Err(RecordError::Misuse("the direction is closed"));
         }
         if self.update_owed {
-            return Err(not_ready("a key update is owed"));
+            return Err(RecordError::Misuse("a key update is owed"));
         }
-        let (handover, after) = sealer.hand_over().map_err(HandOverFault::NotReady)?;
-        switch(&handover).map_err(HandOverFault::Refused)?;
-        drop(handover);
-        self.sending = Sending::Elsewhere(after.taking_new_keys(takes_new_keys));
-        Ok(())
+        let Sending::Here(sealer) = &self.sending else {
+            return Err(RecordError::Misuse("it was handed over already"));
+        };
+        let between = Sending::Between(sealer.after_hand_over()?);
+        match std::mem::replace(&mut self.sending, between) {
+            Sending::Here(sealer) => Ok(Lent::new(sealer)),
+            Sending::Between(_) | Sending::Elsewhere(_) => {
+                Err(RecordError::Misuse("it was handed over already"))
+            }
+        }
+    }
+
+    /// The switch succeeded: what was lent is dropped, and nothing can be sealed here any more. `takes_new_keys` as for
+    /// [`Channel::hand_over`].
+    pub fn handed_over(&mut self, lent: Lent, takes_new_keys: bool) {
+        if let Sending::Between(after) = &mut self.sending {
+            let after = std::mem::replace(after, HandedOver::nothing(after.version, after.aead));
+            self.sending = Sending::Elsewhere(after.taking_new_keys(takes_new_keys));
+        }
+        drop(lent);
+    }
+
+    /// The switch failed, and nobody has the key: all is as it was.
+    pub fn take_back(&mut self, lent: Lent) {
+        if let Sending::Between(_) = self.sending {
+            self.sending = Sending::Here(lent.into_sealer());
+        }
     }
 
     /// The control record that has to leave before anything else, once the direction was handed over.
     #[must_use]
     pub fn next_control(&self) -> Option<&ControlRecord> {
         match &self.sending {
-            Sending::Here(_) => None,
+            Sending::Here(_) | Sending::Between(_) => None,
             Sending::Elsewhere(handed) => handed.next_control(),
         }
     }
@@ -305,6 +349,7 @@ impl<K: KeySource> Channel<K> {
         match &mut self.sending {
             _ if self.sending_closed => Err(RecordError::Misuse("data after close_notify")),
             Sending::Here(sealer) => Ok(sealer),
+            Sending::Between(_) => Err(RecordError::Misuse(AWAY)),
             Sending::Elsewhere(_) => Err(RecordError::Misuse("the direction was handed over")),
         }
     }
@@ -316,7 +361,7 @@ impl<K> Channel<K> {
     pub fn version(&self) -> Version {
         match &self.sending {
             Sending::Here(sealer) => sealer.version(),
-            Sending::Elsewhere(handed) => handed.version,
+            Sending::Between(handed) | Sending::Elsewhere(handed) => handed.version,
         }
     }
 
@@ -325,7 +370,7 @@ impl<K> Channel<K> {
     pub fn aead(&self) -> Aead {
         match &self.sending {
             Sending::Here(sealer) => sealer.aead(),
-            Sending::Elsewhere(handed) => handed.aead,
+            Sending::Between(handed) | Sending::Elsewhere(handed) => handed.aead,
         }
     }
 
@@ -347,6 +392,7 @@ impl<K> Channel<K> {
     pub fn remaining_records(&self) -> u64 {
         match &self.sending {
             Sending::Here(sealer) => sealer.remaining_records(),
+            Sending::Between(_) => 0,
             Sending::Elsewhere(handed) => handed.remaining_records(),
         }
     }
@@ -370,6 +416,7 @@ impl<K> Channel<K> {
     pub fn can_change_key(&self) -> bool {
         match &self.sending {
             Sending::Here(sealer) => sealer.version() == Version::Tls13,
+            Sending::Between(_) => false,
             Sending::Elsewhere(handed) => handed.takes_new_keys,
         }
     }
@@ -386,6 +433,7 @@ impl<K> Channel<K> {
     pub fn can_send(&self) -> bool {
         let can_go_on = match &self.sending {
             Sending::Here(sealer) => sealer.remaining_records() > 0,
+            Sending::Between(_) => false,
             Sending::Elsewhere(handed) => handed.has_room_for_a_response() && !self.update_owed,
         };
         !self.sending_closed && (self.can_change_key() || can_go_on)
@@ -408,7 +456,7 @@ impl<K> Channel<K> {
     pub fn outgoing_layout(&self) -> Layout {
         match &self.sending {
             Sending::Here(sealer) => sealer.layout(),
-            Sending::Elsewhere(handed) => handed.layout,
+            Sending::Between(handed) | Sending::Elsewhere(handed) => handed.layout,
         }
     }
 

@@ -3,8 +3,8 @@
 //! control records are due.
 
 use crate::{
-    Aead, ContentType, Layout, RecordError, RecordLimit, TrafficKey, Version, limit::RESERVED_FOR_CONTROL,
-    nonce,
+    Aead, ContentType, Layout, RecordError, RecordLimit, Sealer, TrafficKey, Version,
+    limit::RESERVED_FOR_CONTROL, nonce,
 };
 use std::{collections::VecDeque, fmt};
 use zeroize::Zeroize;
@@ -72,6 +72,28 @@ impl fmt::Debug for Handover<'_> {
     }
 }
 
+/// The sealing half of a connection, lent to a switch ([`crate::Channel::lend`]).
+#[derive(Debug)]
+pub struct Lent(Sealer);
+
+impl Lent {
+    pub(crate) fn new(sealer: Sealer) -> Self {
+        Self(sealer)
+    }
+
+    pub(crate) fn into_sealer(self) -> Sealer {
+        self.0
+    }
+
+    /// What the other record maker needs.
+    ///
+    /// # Errors
+    /// [`RecordError::Misuse`] if no vector can be found whose nonces were not used (INV-NONCE-3).
+    pub fn handover(&self) -> Result<Handover<'_>, RecordError> {
+        self.0.handover()
+    }
+}
+
 /// Why a direction, or its next key, was not handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandOverFault<E> {
@@ -131,6 +153,11 @@ impl HandedOver {
     pub(crate) fn new(version: Version, aead: Aead, limit: RecordLimit, remaining: u64) -> Self {
         let layout = Layout::new(version, aead);
         Self { version, aead, layout, limit, remaining, takes_new_keys: false, control: VecDeque::new() }
+    }
+
+    /// A direction in which nobody makes records.
+    pub(crate) fn nothing(version: Version, aead: Aead) -> Self {
+        Self::new(version, aead, RecordLimit::of(aead), 0)
     }
 
     /// TLS 1.2 has no way to change keys, whoever makes the records.

@@ -28,7 +28,7 @@ pub use alert::{Alert, AlertDescription, AlertLevel};
 pub use channel::{Channel, Event, KeySource};
 pub use content_type::ContentType;
 pub use error::RecordError;
-pub use hand_over::{ControlRecord, HandOverFault, Handover};
+pub use hand_over::{ControlRecord, HandOverFault, Handover, Lent};
 pub use key_update::{KeyUpdateRate, KeyUpdateRequest};
 pub use keys::{Aead, TrafficKey, Version};
 pub use layout::{HEADER_BYTES, Layout, MAX_PLAINTEXT_BYTES, RecordHeader, TAG_BYTES};

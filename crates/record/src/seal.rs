@@ -83,14 +83,19 @@ impl Sealer {
         self.kept.is_some()
     }
 
-    /// What another record maker needs to go on from here, and what is left for it to make.
-    pub(crate) fn hand_over(&self) -> Result<(Handover<'_>, HandedOver), RecordError> {
-        let key = self.kept.as_ref().ok_or(RecordError::Misuse("the key was not kept"))?;
+    /// What is left for another record maker to make.
+    pub(crate) fn after_hand_over(&self) -> Result<HandedOver, RecordError> {
+        self.handover()?;
         if self.remaining_records() == 0 {
             return Err(RecordError::KeyExhausted);
         }
-        let after = HandedOver::new(self.version, self.aead, self.limit, self.remaining);
-        Ok((Handover::new(key, self.sequence)?, after))
+        Ok(HandedOver::new(self.version, self.aead, self.limit, self.remaining))
+    }
+
+    /// What another record maker needs to go on from here.
+    pub(crate) fn handover(&self) -> Result<Handover<'_>, RecordError> {
+        let key = self.kept.as_ref().ok_or(RecordError::Misuse("the key was not kept"))?;
+        Handover::new(key, self.sequence)
     }
 
     /// Where the parts of its records stand.

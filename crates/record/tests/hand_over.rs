@@ -155,6 +155,45 @@ fn a_refused_switch_leaves_all_as_it_was_and_a_successful_one_ends_sealing_here(
     }
 }
 
+/// INV-NONCE-3 where the switch takes its time: in between nobody seals, and it ends in one of two ways.
+#[test]
+fn while_the_sealing_half_is_lent_nobody_seals() {
+    for (version, aead) in COMBINATIONS {
+        let mut sender = channel(version, aead, u64::MAX);
+        let lent = sender.lend().unwrap();
+        // It goes to another thread and comes back.
+        let (lent, sequence) = std::thread::spawn(move || {
+            let sequence = lent.handover().unwrap().sequence();
+            (lent, sequence)
+        })
+        .join()
+        .unwrap();
+        assert_eq!(sequence, 1);
+        assert!(matches!(sender.sealer(), Err(RecordError::Misuse(_))));
+        assert!(matches!(sender.lend(), Err(RecordError::Misuse(_))));
+        assert!(sender.prepare_sending(&mut Vec::new()).is_err());
+        assert!(!sender.is_handed_over() && !sender.can_send());
+        assert_eq!((sender.version(), sender.aead(), sender.remaining_records()), (version, aead, 0));
+
+        sender.take_back(lent);
+        let mut outgoing = Vec::new();
+        sender.sealer().unwrap().seal_append(ContentType::ApplicationData, b"on", &mut outgoing).unwrap();
+        let mut receiver = channel(version, aead, u64::MAX);
+        assert!(matches!(receiver.receive(&mut outgoing, 0), Ok(Event::Data(_))));
+
+        let remaining = sender.remaining_records();
+        let lent = sender.lend().unwrap();
+        assert_eq!(lent.handover().unwrap().sequence(), 2);
+        sender.handed_over(lent, true);
+        assert!(sender.is_handed_over() && sender.remaining_records() == remaining);
+        assert_eq!(sender.can_change_key(), version == Version::Tls13);
+    }
+    // Who has lost it can still not seal, nor say goodbye.
+    let mut sender = channel(Version::Tls13, Aead::Aes128Gcm, u64::MAX);
+    drop(sender.lend().unwrap());
+    assert!(sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).is_err());
+}
+
 #[test]
 fn what_is_not_ready_is_not_tried() {
     let never = |_: &Handover<'_>| -> Result<(), ()> { panic!("it must not be tried") };

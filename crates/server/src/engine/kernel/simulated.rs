@@ -11,7 +11,6 @@ use linerate_os::{
 };
 use linerate_record::{self as record, Aead, ContentType, RecordLimit, Sealer, TrafficKey};
 use std::{
-    cell::{Cell, RefCell},
     collections::{HashMap, VecDeque},
     fs::File,
     io::{self, Write},
@@ -20,45 +19,65 @@ use std::{
         fd::{AsRawFd, BorrowedFd, RawFd},
         unix::fs::FileExt,
     },
-    rc::Rc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
     time::Duration,
 };
+
+/// A part of the script: set-ups run on threads of their own.
+#[derive(Debug, Default)]
+pub(crate) struct Shared<T>(Mutex<T>);
+
+impl<T> Shared<T> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set(&self, value: T) {
+        *self.lock() = value;
+    }
+}
+
+impl<T: Copy> Shared<T> {
+    pub(crate) fn get(&self) -> T {
+        *self.lock()
+    }
+}
 
 /// What the model does other than to work. All of it can be changed while it is in use.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
     /// The outcome of the next calls of each kind: an error's number, or `None` for success. Beyond the list all succeed.
-    pub(crate) attach: RefCell<VecDeque<Option<i32>>>,
-    pub(crate) install: RefCell<VecDeque<Option<i32>>>,
-    pub(crate) control: RefCell<VecDeque<Option<i32>>>,
-    pub(crate) sequence: RefCell<VecDeque<Option<i32>>>,
+    pub(crate) attach: Shared<VecDeque<Option<i32>>>,
+    pub(crate) install: Shared<VecDeque<Option<i32>>>,
+    pub(crate) control: Shared<VecDeque<Option<i32>>>,
+    pub(crate) sequence: Shared<VecDeque<Option<i32>>>,
     /// The same for `send` and `send_file`.
-    pub(crate) data: RefCell<VecDeque<Option<i32>>>,
+    pub(crate) data: Shared<VecDeque<Option<i32>>>,
     /// A second key is refused, as before Linux 6.14.
-    pub(crate) one_key_only: Cell<bool>,
-    pub(crate) zero_copy_unknown: Cell<bool>,
+    pub(crate) one_key_only: Shared<bool>,
+    pub(crate) zero_copy_unknown: Shared<bool>,
     /// Files are sent wrongly while zero-copy is on.
-    pub(crate) zero_copy_corrupts: Cell<bool>,
+    pub(crate) zero_copy_corrupts: Shared<bool>,
     /// Each call of data takes so many bytes at most; 0 is any number.
-    pub(crate) bite_bytes: Cell<usize>,
+    pub(crate) bite_bytes: Shared<usize>,
     /// Every other call of data or control finds the socket full.
-    pub(crate) full_every_other_time: Cell<bool>,
+    pub(crate) full_every_other_time: Shared<bool>,
     /// The byte at this place of all that `send_file` sent is sent wrong.
-    pub(crate) corrupt_byte: Cell<Option<u64>>,
+    pub(crate) corrupt_byte: Shared<Option<u64>>,
     /// A call that finds records waiting for TCP waits with them, instead of saying that the socket is full: for
     /// sockets whose peer is another thread, and whose readiness is the real socket's.
-    pub(crate) waits: Cell<bool>,
+    pub(crate) waits: Shared<bool>,
     /// What was called, in order.
-    pub(crate) log: RefCell<Vec<&'static str>>,
-    turn: Cell<usize>,
-    file_bytes: Cell<u64>,
+    pub(crate) log: Shared<Vec<&'static str>>,
+    turn: Shared<usize>,
+    file_bytes: Shared<u64>,
 }
 
 impl Script {
-    fn outcome(&self, name: &'static str, list: &RefCell<VecDeque<Option<i32>>>) -> io::Result<()> {
-        self.log.borrow_mut().push(name);
-        match list.borrow_mut().pop_front().flatten() {
+    fn outcome(&self, name: &'static str, list: &Shared<VecDeque<Option<i32>>>) -> io::Result<()> {
+        self.log.lock().push(name);
+        match list.lock().pop_front().flatten() {
             Some(number) => Err(io::Error::from_raw_os_error(number)),
             None => Ok(()),
         }
@@ -70,7 +89,7 @@ impl Script {
     }
 
     pub(crate) fn calls(&self, name: &str) -> usize {
-        self.log.borrow().iter().filter(|called| **called == name).count()
+        self.log.lock().iter().filter(|called| **called == name).count()
     }
 }
 
@@ -130,8 +149,8 @@ impl Key {
 /// The model.
 #[derive(Default)]
 pub(crate) struct Simulated {
-    pub(crate) script: Rc<Script>,
-    contexts: RefCell<HashMap<RawFd, Context>>,
+    pub(crate) script: Arc<Script>,
+    contexts: Shared<HashMap<RawFd, Context>>,
 }
 
 const ENOPROTOOPT: i32 = 92;
@@ -144,7 +163,7 @@ impl Simulated {
         socket: BorrowedFd<'_>,
         act: impl FnOnce(&mut Context) -> io::Result<T>,
     ) -> io::Result<T> {
-        let mut contexts = self.contexts.borrow_mut();
+        let mut contexts = self.contexts.lock();
         let context = contexts.get_mut(&socket.as_raw_fd());
         act(context.ok_or_else(|| io::Error::from_raw_os_error(ENOPROTOOPT))?)
     }
@@ -214,7 +233,7 @@ fn leave(socket: BorrowedFd<'_>, context: &mut Context, record: Vec<u8>) {
 impl Calls for Simulated {
     fn attach(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.script.outcome("attach", &self.script.attach)?;
-        self.contexts.borrow_mut().insert(socket.as_raw_fd(), Context::default());
+        self.contexts.lock().insert(socket.as_raw_fd(), Context::default());
         Ok(())
     }
 
@@ -236,7 +255,7 @@ impl Calls for Simulated {
     }
 
     fn set_zero_copy(&self, socket: BorrowedFd<'_>, allowed: bool) -> io::Result<()> {
-        self.script.log.borrow_mut().push(if allowed { "zero-copy on" } else { "zero-copy off" });
+        self.script.log.lock().push(if allowed { "zero-copy on" } else { "zero-copy off" });
         if self.script.zero_copy_unknown.get() {
             return Err(io::Error::from_raw_os_error(ENOPROTOOPT));
         }

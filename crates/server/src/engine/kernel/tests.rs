@@ -12,7 +12,7 @@ use linerate_record::{
     AlertDescription, ContentType, Event, KeyUpdateRate, Opener, RecordHeader, RecordLimit, Sealer,
     TrafficKey,
 };
-use std::{collections::VecDeque, fs::File, io::Write, net::TcpStream, os::fd::AsFd, rc::Rc};
+use std::{collections::VecDeque, fs::File, io::Write, net::TcpStream, os::fd::AsFd, sync::Arc};
 
 const EPIPE: i32 = 32;
 const EAGAIN: i32 = 11;
@@ -51,7 +51,7 @@ fn channel(version: Version, aead: Aead, limit: u64) -> Channel<Counting> {
 /// A connection whose peer reads when it is told to.
 struct Connection {
     calls: Simulated,
-    script: Rc<Script>,
+    script: Arc<Script>,
     ours: TcpStream,
     theirs: TcpStream,
     sender: Channel<Counting>,
@@ -68,7 +68,7 @@ const ONE_KEY: Carried = Carried { takes_new_keys: false, zero_copy: true };
 impl Connection {
     fn new(version: Version, aead: Aead, limit: u64) -> Self {
         let calls = Simulated::default();
-        let script = Rc::clone(&calls.script);
+        let script = Arc::clone(&calls.script);
         let (ours, theirs) = connected_pair(Some(16_384)).unwrap();
         let (sender, receiver) = (channel(version, aead, limit), channel(version, aead, limit));
         let (partial, received) = (Vec::new(), Vec::new());
@@ -169,13 +169,13 @@ fn of<T>(one: T) -> VecDeque<T> {
 fn before_the_switch_every_failure_falls_back() {
     type Prepare = fn(&Script);
     let failures: [(Prepare, &str); 7] = [
-        (|script| *script.attach.borrow_mut() = of(Some(2)), "Module"),
-        (|script| *script.attach.borrow_mut() = of(Some(107)), "NotConnected"),
-        (|script| *script.attach.borrow_mut() = of(Some(ENOMEM)), "System"),
-        (|script| *script.install.borrow_mut() = of(Some(22)), "Cipher"),
-        (|script| *script.install.borrow_mut() = of(Some(2)), "Cipher"),
-        (|script| *script.install.borrow_mut() = of(Some(ENOMEM)), "System"),
-        (|script| *script.install.borrow_mut() = of(Some(EBUSY)), "System"),
+        (|script| *script.attach.lock() = of(Some(2)), "Module"),
+        (|script| *script.attach.lock() = of(Some(107)), "NotConnected"),
+        (|script| *script.attach.lock() = of(Some(ENOMEM)), "System"),
+        (|script| *script.install.lock() = of(Some(22)), "Cipher"),
+        (|script| *script.install.lock() = of(Some(2)), "Cipher"),
+        (|script| *script.install.lock() = of(Some(ENOMEM)), "System"),
+        (|script| *script.install.lock() = of(Some(EBUSY)), "System"),
     ];
     for (version, aead) in COMBINATIONS {
         for (prepare, expected) in &failures {
@@ -197,7 +197,7 @@ fn the_switch_is_not_tried_before_its_preconditions_hold() {
     // A response that could meet the limit of a key that stays.
     let mut limited = Connection::new(version, aead, 100);
     assert!(matches!(limited.promote(ONE_KEY, 97 * 4096), Err(Refusal::RecordLimit)));
-    assert_eq!(limited.script.log.borrow().len(), 0, "nothing was called");
+    assert_eq!(limited.script.log.lock().len(), 0, "nothing was called");
     assert!(limited.promote(NEW_KEYS, 97 * 4096).is_ok(), "a key that can be changed is no hindrance");
     // A key that is about to change.
     let mut ending = Connection::new(version, aead, 5);
@@ -208,7 +208,7 @@ fn the_switch_is_not_tried_before_its_preconditions_hold() {
     closing.sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
     assert!(matches!(closing.promote(NEW_KEYS, 1), Err(Refusal::NotReady)));
     for connection in [ending, closing] {
-        assert_eq!(connection.script.log.borrow().len(), 0, "nothing was called");
+        assert_eq!(connection.script.log.lock().len(), 0, "nothing was called");
     }
 }
 
@@ -268,14 +268,14 @@ fn after_the_switch_every_failure_is_the_connections_end() {
         (connection, departure)
     };
     let (mut connection, _) = new();
-    *connection.script.data.borrow_mut() = of(Some(EPIPE));
+    *connection.script.data.lock() = of(Some(EPIPE));
     let mut pieces = Pieces::new(&list);
     assert!(matches!(connection.step(&mut pieces, &file, 1 << 20), Err(Fault::Socket(_))));
     assert_eq!(pieces.remaining_bytes(), 100_000);
 
     let (mut connection, mut departure) = new();
     connection.sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
-    *connection.script.control.borrow_mut() = VecDeque::from([Some(EAGAIN), Some(EAGAIN), Some(EPIPE)]);
+    *connection.script.control.lock() = VecDeque::from([Some(EAGAIN), Some(EAGAIN), Some(EPIPE)]);
     assert_eq!(connection.control(&mut departure).unwrap_err().raw_os_error(), Some(EPIPE));
     assert_eq!(connection.script.calls("control"), 3, "it was queued while the socket was full");
     assert!(connection.sender.next_control().is_some(), "and never given up silently");
@@ -284,9 +284,9 @@ fn after_the_switch_every_failure_is_the_connections_end() {
     let (mut connection, mut departure) = new();
     let mut pieces = Pieces::new(&list);
     connection.sender.spend(connection.sender.remaining_records());
-    *connection.script.sequence.borrow_mut() = of(Some(22));
+    *connection.script.sequence.lock() = of(Some(22));
     assert_eq!(connection.step(&mut pieces, &file, 1 << 20).unwrap(), Step::KeyUpdate);
-    *connection.script.install.borrow_mut() = of(Some(EBUSY));
+    *connection.script.install.lock() = of(Some(EBUSY));
     assert_eq!(connection.control(&mut departure).unwrap_err().raw_os_error(), Some(EBUSY));
     assert_eq!(pieces.remaining_bytes(), 100_000, "no byte of data left under the old key");
 }
@@ -397,8 +397,8 @@ fn capabilities_say_what_is_lacking_and_why() {
 
     for (numbers, expected) in [((Some(2), None), Lack::Module), ((None, Some(22)), Lack::Cipher)] {
         let lacking = Simulated::default();
-        *lacking.script.attach.borrow_mut() = std::iter::repeat_n(numbers.0, 6).collect();
-        *lacking.script.install.borrow_mut() = std::iter::repeat_n(numbers.1, 6).collect();
+        *lacking.script.attach.lock() = std::iter::repeat_n(numbers.0, 6).collect();
+        *lacking.script.install.lock() = std::iter::repeat_n(numbers.1, 6).collect();
         let found = Capabilities::find(&lacking, true);
         assert!(found.all().all(|(_, verdict)| verdict == Err(&expected)), "{found:?}");
         assert!(!found.any());
@@ -428,12 +428,12 @@ fn the_self_test_finds_wrong_bytes() {
 #[test]
 fn what_is_told_names_each_reason_once() {
     let calls = Simulated::default();
-    *calls.script.install.borrow_mut() = std::iter::repeat_n(Some(22), 1).collect();
+    *calls.script.install.lock() = std::iter::repeat_n(Some(22), 1).collect();
     let text = note(&Capabilities::find(&calls, false));
     assert!(text.starts_with("kernel TLS: TLSv1.3 AES-256-GCM, "), "{text}");
     assert!(text.ends_with("; TLSv1.3 AES-128-GCM: no: this kernel does not have it"), "{text}");
     let none = Simulated::default();
-    *none.script.attach.borrow_mut() = std::iter::repeat_n(Some(2), 6).collect();
+    *none.script.attach.lock() = std::iter::repeat_n(Some(2), 6).collect();
     let text = note(&Capabilities::find(&none, false));
     assert_eq!(text.matches("modprobe").count(), 1, "{text}");
 }

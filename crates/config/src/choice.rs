@@ -88,8 +88,10 @@ pub enum EngineChoice {
     User,
     /// The kernel (Linux kTLS), for large responses and where it can; else the engine in user space.
     Kernel,
+    /// The network adapter, for large responses and where it takes them; else the engine in user space.
+    Nic,
 }
-words!(EngineChoice, "engine", ["auto" => Auto, "user" => User, "kernel" => Kernel]);
+words!(EngineChoice, "engine", ["auto" => Auto, "user" => User, "kernel" => Kernel, "nic" => Nic]);
 
 /// How an access log line is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,7 +143,10 @@ mod tests {
     #[test]
     fn a_wrong_word_names_the_nearest_and_all() {
         let message = "usr".parse::<EngineChoice>().unwrap_err().to_string();
-        assert_eq!(message, "unknown engine \"usr\"; did you mean \"user\"? (allowed: auto, user, kernel)");
+        assert_eq!(
+            message,
+            "unknown engine \"usr\"; did you mean \"user\"? (allowed: auto, user, kernel, nic)"
+        );
         let message = "1.1".parse::<TlsVersion>().unwrap_err().to_string();
         assert!(message.ends_with("(allowed: 1.2, 1.3)"), "{message}");
     }

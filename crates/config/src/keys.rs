@@ -54,7 +54,8 @@ impl Section {
             Section::UserEngine => ("[user_engine]", "How the user engine works."),
             Section::KernelEngine => (
                 "[kernel_engine]",
-                "When a connection moves to kernel TLS, for good. It has an effect with engine = \"kernel\" only.",
+                "When a connection moves to kernel TLS or an adapter, for good. It has an effect with engine = \"kernel\" and \
+                 \"nic\" only.",
             ),
             Section::Site => {
                 ("[[site]]", "What is served; one block a site. Without names it is the default site.")
@@ -179,12 +180,12 @@ pub const KEYS: &[Key] = &[
     key(
         Section::Top,
         "engine",
-        "\"auto\", \"user\" or \"kernel\"",
+        "\"auto\", \"user\", \"kernel\" or \"nic\"",
         r#""auto""#,
         r#""user""#,
         "What encrypts the bulk of each connection: user is the batched record engine in user space, kernel is Linux \
-         kernel TLS for large responses (user where the kernel cannot), auto leaves the choice to the server: today \
-         that is user.",
+         kernel TLS for large responses (user where the kernel cannot), nic is an adapter that encrypts what it sends \
+         (user where none does), auto leaves the choice to the server: today that is user.",
     ),
     key(
         Section::Top,

@@ -90,7 +90,7 @@ fn values_that_are_not_allowed() {
         ),
         (
             "engine = \"kernal\"",
-            "f:1:10: engine: unknown engine \"kernal\"; did you mean \"kernel\"? (allowed: auto, user, kernel)",
+            "f:1:10: engine: unknown engine \"kernal\"; did you mean \"kernel\"? (allowed: auto, user, kernel, nic)",
         ),
         (
             "access_log = \"\"",

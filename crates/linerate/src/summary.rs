@@ -174,7 +174,7 @@ fn write_bounds(formatter: &mut fmt::Formatter<'_>, settings: &Settings) -> fmt:
         ),
     )?;
     let engine = &settings.kernel_engine;
-    if settings.engine == EngineChoice::Kernel {
+    if matches!(settings.engine, EngineChoice::Kernel | EngineChoice::Nic) {
         let (from, after) = (size_text(engine.from_bytes), size_text(engine.after_bytes));
         line(formatter, "kernel engine", format_args!("from responses of {from}, after {after}"))?;
     }

@@ -97,6 +97,12 @@ pub trait Calls: Send + Sync {
     /// The kernel's: netlink is refused, or the connection is gone.
     fn carrier(&self, socket: BorrowedFd<'_>) -> io::Result<Option<Carrier>>;
 
+    /// The name of the interface by which a connection leaves, by the routing table ([`crate::adapter::towards`]).
+    ///
+    /// # Errors
+    /// As there; the connection is gone.
+    fn leaves_by(&self, socket: BorrowedFd<'_>) -> io::Result<String>;
+
     /// How many connections of this network namespace were handed to adapters, and how many stayed with the kernel, so
     /// far.
     ///
@@ -177,6 +183,13 @@ impl Calls for System {
 
     fn carrier(&self, socket: BorrowedFd<'_>) -> io::Result<Option<Carrier>> {
         carrier::of(socket)
+    }
+
+    fn leaves_by(&self, socket: BorrowedFd<'_>) -> io::Result<String> {
+        let socket = socket2::SockRef::from(&socket);
+        let addresses = socket.local_addr()?.as_socket().zip(socket.peer_addr()?.as_socket());
+        let (local, peer) = addresses.ok_or(io::ErrorKind::Unsupported)?;
+        crate::adapter::towards(local.ip(), peer.ip())
     }
 
     fn handed_over(&self) -> io::Result<HandedOver> {

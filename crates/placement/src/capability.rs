@@ -105,6 +105,13 @@ pub enum Lack {
     },
     /// The adapter does not have the cipher.
     CipherNotInNic(Cipher),
+    /// The adapter refused the last ones, though it has taken such connections before: its flow table may be full.
+    AdapterRefuses {
+        /// Which.
+        adapter: Name,
+        /// Connections of ours that it has.
+        flows: u64,
+    },
 }
 
 impl Lack {
@@ -123,6 +130,7 @@ impl Lack {
             Self::FeatureOff(_) => "feature_off",
             Self::VersionNotInNic { .. } => "version_not_in_nic",
             Self::CipherNotInNic(_) => "cipher_not_in_nic",
+            Self::AdapterRefuses { .. } => "adapter_refuses",
         }
     }
 
@@ -140,6 +148,7 @@ impl Lack {
             Self::FeatureOff(_) => 8,
             Self::VersionNotInNic { .. } => 9,
             Self::CipherNotInNic(_) => 10,
+            Self::AdapterRefuses { .. } => 11,
         }
     }
 
@@ -178,6 +187,9 @@ impl fmt::Display for Lack {
                 write!(formatter, "{version} is not offloaded by {driver} on {release}")
             }
             Self::CipherNotInNic(cipher) => write!(formatter, "cipher {cipher} not in NIC"),
+            Self::AdapterRefuses { adapter, flows } => {
+                write!(formatter, "{adapter} takes no more flows at the moment (it has {flows} of ours)")
+            }
         }
     }
 }

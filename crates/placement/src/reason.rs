@@ -141,6 +141,7 @@ macro_rules! labels {
             pub const LABELS: &[&str] = &[$($label,)+
                 "not_asked_for", "not_on_this_system", "no_module", "not_in_kernel", "self_test", "not_known",
                 "adapter_goes_first", "no_adapter", "feature_off", "version_not_in_nic", "cipher_not_in_nic",
+                "adapter_refuses",
             ];
 
             /// A word for metrics and logs, the same in every release of linerate.
@@ -309,6 +310,7 @@ mod tests {
                 release: Release { major: 6, minor: 12 },
             },
             Lack::CipherNotInNic(Cipher::ChaCha20Poly1305),
+            Lack::AdapterRefuses { adapter: Name::new("eth0"), flows: 20_000 },
         ];
         let own = [
             Reason::Fixed(Engine::User),

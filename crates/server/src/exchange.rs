@@ -210,7 +210,8 @@ async fn send<K: KeySource>(link: &mut Link<K>, answer: &Answer) -> Sent {
     let content_bytes = answer.content_bytes.saturating_sub(pieces.remaining_bytes());
     // The content is the response's end: all of it is left as long as some of the head is.
     let engine = link.engine();
-    let changed_engine = engine == Engine::Kernel && link.user_engine_bytes() > by_user_engine_bytes;
+    let is_promoted = matches!(engine, Engine::Kernel | Engine::Nic);
+    let changed_engine = is_promoted && link.user_engine_bytes() > by_user_engine_bytes;
     Sent { content_bytes, engine, changed_engine, result }
 }
 
@@ -249,7 +250,11 @@ fn log(
             server_name: tls.server_name.as_deref(),
             resumed: tls.resumed,
         }),
-        engine: if sent.changed_engine { "user+kernel" } else { sent.engine.label() },
+        engine: match sent.engine {
+            Engine::Kernel if sent.changed_engine => "user+kernel",
+            Engine::Nic if sent.changed_engine => "user+nic",
+            engine => engine.label(),
+        },
         duration,
         complete: sent.result.is_ok(),
     };

@@ -50,7 +50,7 @@ macro_rules! labelled {
 
 labelled! {
     /// What carries a response's body.
-    Engine { User => "user", Kernel => "kernel", Plain => "plain" }
+    Engine { User => "user", Kernel => "kernel", Nic => "nic", Plain => "plain" }
 }
 
 labelled! {
@@ -72,6 +72,20 @@ labelled! {
         NotConnected => "not_connected",
         Older => "before_reload",
         System => "system",
+        NoAdapter => "no_adapter",
+        FeatureOff => "feature_off",
+        NotInNic => "not_in_nic",
+        AdapterRefuses => "adapter_refuses",
+    }
+}
+
+labelled! {
+    /// What became of a connection that an adapter may have taken.
+    SetUp {
+        Adapter => "adapter",
+        Software => "software",
+        Unproven => "unproven",
+        Refused => "refused",
     }
 }
 
@@ -135,6 +149,9 @@ pub(crate) struct Metrics {
     /// Connections that moved to the kernel.
     pub(crate) kernel_promotions: Counter,
     pub(crate) kernel_refused: Family<{ KernelRefused::ALL.len() }>,
+    pub(crate) nic_set_ups: Family<{ SetUp::ALL.len() }>,
+    /// How long connections were parked for them.
+    pub(crate) nic_set_up_seconds: Histogram,
     /// Keys installed in place.
     pub(crate) kernel_key_updates: Counter,
     pub(crate) cold_reads: Counter,
@@ -159,6 +176,8 @@ impl Default for Metrics {
             responses_by_engine: Family::default(),
             kernel_promotions: Counter::default(),
             kernel_refused: Family::default(),
+            nic_set_ups: Family::default(),
+            nic_set_up_seconds: Histogram::new(&histogram::HANDSHAKE_BOUNDS_US),
             kernel_key_updates: Counter::default(),
             cold_reads: Counter::default(),
             handshake_seconds: Histogram::new(&histogram::HANDSHAKE_BOUNDS_US),
@@ -178,6 +197,11 @@ impl Metrics {
 
     pub(crate) fn refuse_kernel(&self, reason: KernelRefused) {
         self.kernel_refused.of(reason as usize).increment();
+    }
+
+    pub(crate) fn set_up(&self, outcome: SetUp, elapsed: std::time::Duration) {
+        self.nic_set_ups.of(outcome as usize).increment();
+        self.nic_set_up_seconds.observe(elapsed);
     }
 
     pub(crate) fn respond(&self, status: u16, engine: Engine) {

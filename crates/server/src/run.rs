@@ -12,11 +12,10 @@ pub use start::check;
 use crate::{
     access_log::AccessLog,
     admin,
-    engine::kernel::Capabilities,
     listeners::{Binder, ListenFault},
     report,
     sites::SiteFault,
-    snapshot::Snapshot,
+    snapshot::{Found, Snapshot},
     worker::{self, Command, Handle, Totals},
 };
 use arc_swap::ArcSwap;
@@ -122,8 +121,9 @@ struct Server {
     source: Source,
     settings: Settings,
     snapshots: Arc<ArcSwap<Snapshot>>,
-    /// What the kernel carries, if its engine is wanted.
-    kernel: Option<Arc<Capabilities>>,
+    /// What was found out about this machine.
+    found: Found,
+    search: kernel::Search,
     /// Made because no site brings a certificate.
     development: Option<DevelopmentCertificate>,
     /// Tells when certificates are to be read anew.
@@ -181,6 +181,10 @@ impl Server {
             let event = tokio::select! {
                 event = signals.next() => event,
                 () = self.changes.changed() => signals::Event::CertificatesChanged,
+                found = self.search.ended() => {
+                    self.adopt_found(found);
+                    continue;
+                }
                 replaced = self.roots.replaced() => {
                     self.adopt_roots(replaced);
                     continue;

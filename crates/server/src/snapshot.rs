@@ -2,12 +2,12 @@
 //! changed (swapped as a whole).
 
 use crate::{
-    engine::kernel::Capabilities,
+    engine::{kernel::Capabilities, nic::Adapters},
     exchange::TlsFacts,
     sites::Sites,
     workplace::{TimeLimits, Tuning},
 };
-use linerate_config::Settings;
+use linerate_config::{EngineChoice, Settings};
 use linerate_http::RequestLimits;
 use linerate_tls::Acceptor;
 use std::{net::IpAddr, sync::Arc};
@@ -20,6 +20,15 @@ const READ_BATCH_LIMIT_BYTES: usize = 128 * 1024;
 /// Below how many unsent bytes a socket counts as writable; `None` is the system's own mark.
 pub(crate) fn not_sent_low_water_bytes(settings: &Settings) -> Option<u32> {
     Some(settings.user_engine.not_sent_low_water_bytes).filter(|&bytes| bytes > 0)
+}
+
+/// What was found out about this machine, beside the configuration.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    /// What the kernel carries, if its engine or the adapters' is wanted.
+    pub(crate) kernel: Option<Arc<Capabilities>>,
+    /// The adapters that encrypt, or could.
+    pub(crate) adapters: Arc<Adapters>,
 }
 
 #[derive(Debug)]
@@ -45,6 +54,8 @@ pub(crate) struct Snapshot {
     pub(crate) key_updates_per_second_limit: u32,
     /// What the kernel carries, if its engine is wanted.
     pub(crate) kernel: Option<Arc<Capabilities>>,
+    /// The adapters that encrypt, or could; none where nobody asks for more than the user engine.
+    pub(crate) adapters: Arc<Adapters>,
 }
 
 impl Snapshot {
@@ -54,7 +65,7 @@ impl Snapshot {
         sites: Sites,
         acceptor: Option<Arc<Acceptor>>,
         https_port: Option<u16>,
-        kernel: Option<Arc<Capabilities>>,
+        Found { kernel, adapters }: Found,
     ) -> Self {
         let (limits, timeouts, engine) = (&settings.limits, &settings.timeouts, &settings.user_engine);
         Self {
@@ -83,6 +94,7 @@ impl Snapshot {
                 quantum_bytes: engine.quantum_bytes as u64,
                 kernel_from_bytes: settings.kernel_engine.from_bytes,
                 kernel_after_bytes: settings.kernel_engine.after_bytes,
+                adapter_only: settings.engine == EngineChoice::Nic,
             },
             mapped_bytes_limit: limits.mapped_bytes,
             not_sent_low_water_bytes: not_sent_low_water_bytes(settings),
@@ -91,6 +103,7 @@ impl Snapshot {
             records_per_key_limit: settings.tls.records_per_key_limit,
             key_updates_per_second_limit: settings.tls.key_updates_per_second_limit,
             kernel,
+            adapters,
         }
     }
 

@@ -167,6 +167,7 @@ impl Worker {
         let workplace = Workplace::new(metrics, sink, snapshot.tuning, snapshot.time_limits);
         workplace.mapped_bytes.set_limit(snapshot.mapped_bytes_limit);
         workplace.kernel.replace(snapshot.kernel.clone());
+        workplace.adapters.replace(Arc::clone(&snapshot.adapters));
         let limits = CacheLimits { entries: setup.open_files_cached, ..CacheLimits::default() };
         Rc::new(Self {
             service: Rc::new(Service {
@@ -268,6 +269,7 @@ impl Worker {
         workplace.adopt_tuning(snapshot.tuning);
         workplace.mapped_bytes.set_limit(snapshot.mapped_bytes_limit);
         workplace.kernel.replace(snapshot.kernel.clone());
+        workplace.adapters.replace(Arc::clone(&snapshot.adapters));
         self.service.files.borrow_mut().clear();
         // What connections inherit from their listener may be another from now on.
         for ear in self.ears.borrow().iter() {

@@ -3,7 +3,11 @@
 
 use crate::{
     access_log::Sink,
-    engine::{kernel::Capabilities, user::Batch},
+    engine::{
+        kernel::Capabilities,
+        nic::{Adapters, SetUps},
+        user::Batch,
+    },
     hot_file::MappedBytes,
     metrics::Metrics,
     watch::Watches,
@@ -40,6 +44,8 @@ pub(crate) struct Tuning {
     pub(crate) kernel_from_bytes: u64,
     /// Bytes that a connection has to have sent by the user engine before.
     pub(crate) kernel_after_bytes: u64,
+    /// What no adapter takes stays on the user engine.
+    pub(crate) adapter_only: bool,
 }
 
 /// Time limits in milliseconds; from the configuration.
@@ -74,7 +80,11 @@ pub(crate) struct Workplace {
     /// What the kernel carries, if its engine is wanted.
     pub(crate) kernel: RefCell<Option<Arc<Capabilities>>>,
     /// The system calls of kernel TLS; tests put others here.
-    pub(crate) calls: Box<dyn Calls>,
+    pub(crate) calls: Arc<dyn Calls>,
+    /// The adapters that encrypt, or could.
+    pub(crate) adapters: RefCell<Arc<Adapters>>,
+    /// Set-ups of connections on them that are under way.
+    pub(crate) set_ups: SetUps,
     /// Memory for response heads, lent to one response at a time.
     heads: RefCell<Vec<Vec<u8>>>,
     date: RefCell<ImfFixdate>,
@@ -99,7 +109,9 @@ impl Workplace {
             time_limits: Cell::new(time_limits),
             mapped_bytes: Rc::default(),
             kernel: RefCell::default(),
-            calls: Box::new(System),
+            calls: Arc::new(System),
+            adapters: RefCell::default(),
+            set_ups: SetUps::default(),
             heads: RefCell::default(),
             date: RefCell::new(ImfFixdate::at(Self::unix_seconds_signed())),
             started: Instant::now(),

@@ -19,10 +19,11 @@ pub(crate) use capabilities::{Capabilities, Carried};
 pub(crate) use departure::Departure;
 pub use report::doctor;
 pub(crate) use report::note;
-pub(crate) use switch::{Refusal, after_control, promote};
+pub(crate) use switch::{Prepared, Refusal, after_control, prepare, promote, settle};
 
 use super::{Pieces, plain, source::Source};
 use linerate_os::kernel_tls::{self, Calls};
+use linerate_placement::{self as placement, Combination};
 use linerate_record::{Aead, Channel, KeySource, MAX_PLAINTEXT_BYTES, RecordError, Version};
 use std::{io, ops::Range, os::fd::BorrowedFd};
 
@@ -135,6 +136,21 @@ fn next_sequence<K: KeySource>(
     channel: &Channel<K>,
 ) -> io::Result<u64> {
     calls.sequence(socket, os_version(channel.version()), os_cipher(channel.aead()))
+}
+
+/// Version and cipher, as placement calls them.
+pub(crate) fn combination(version: Version, aead: Aead) -> Combination {
+    Combination {
+        version: match version {
+            Version::Tls12 => placement::Version::Tls12,
+            Version::Tls13 => placement::Version::Tls13,
+        },
+        cipher: match aead {
+            Aead::Aes128Gcm => placement::Cipher::Aes128Gcm,
+            Aead::Aes256Gcm => placement::Cipher::Aes256Gcm,
+            Aead::ChaCha20Poly1305 => placement::Cipher::ChaCha20Poly1305,
+        },
+    }
 }
 
 fn os_version(version: Version) -> kernel_tls::Version {

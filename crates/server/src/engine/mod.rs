@@ -4,6 +4,7 @@
 //! engine never parses HTTP and never waits: what would wait is reported, and the connection's task waits for it.
 
 pub(crate) mod kernel;
+pub(crate) mod nic;
 pub(crate) mod plain;
 pub(crate) mod source;
 pub(crate) mod user;

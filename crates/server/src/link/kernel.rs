@@ -7,20 +7,35 @@ use crate::{
     engine::{
         Pieces,
         kernel::{self, Carried, Departure, Fault, Refusal, Step},
+        nic::{self, Adapter, Flow, Proof},
         source::Source,
     },
-    metrics::{Engine, KernelRefused},
+    metrics::{Engine, KernelRefused, SetUp},
     report,
 };
 use linerate_os::socket;
+use linerate_placement::Lack;
 use linerate_record::KeySource;
-use std::{io, os::fd::AsFd, sync::Once, time::Duration};
+use std::{
+    io,
+    os::fd::AsFd,
+    sync::{Arc, Once},
+    time::{Duration, Instant},
+};
 
 /// How a connection stands to the kernel engine.
 #[derive(Debug, Default)]
 pub(super) struct KernelSide {
     /// It was promoted, or will never be.
     settled: bool,
+    /// What stands in its way may pass, but not as soon as at the next record.
+    waits_for_next_response: bool,
+    /// It is counted among those that stay on the user engine.
+    is_counted: bool,
+    /// The adapter by which it leaves, if that encrypts or could, once it was looked for.
+    adapter: Option<Option<Arc<Adapter>>>,
+    /// The adapter has it.
+    flow: Option<Flow>,
     /// Bytes of responses that the user engine has sent.
     sent_bytes: u64,
     /// What the kernel carries of its version and cipher, once promoted.
@@ -37,6 +52,14 @@ impl KernelSide {
     pub(super) fn count(&mut self, sent_bytes: u64) {
         self.sent_bytes += sent_bytes;
     }
+}
+
+/// By whom a connection that is due would be carried.
+enum Way {
+    Kernel,
+    Adapter(Arc<Adapter>),
+    /// It stays on the user engine.
+    None(KernelRefused),
 }
 
 /// How often, at first and at most, it is looked whether all has left.
@@ -59,50 +82,157 @@ impl<K: KeySource> Link<K> {
         self.channel().is_some_and(linerate_record::Channel::is_handed_over)
     }
 
+    /// A response begins: what stood in the way of the last one may not stand in the way of this.
+    pub(super) fn response_begins(&mut self) {
+        self.kernel.waits_for_next_response = false;
+    }
+
     /// Promotes the connection, if a response of this size (so much of it left) is to and can. Everything sealed has
     /// been written to the socket (precondition 1 of the switch). Whatever stands against it, the user engine goes on.
-    pub(super) fn promote_if_due(&mut self, response_bytes: u64, remaining_bytes: u64) -> Result<(), Ending> {
-        if !self.kernel.settled {
-            self.try_to_promote(response_bytes, remaining_bytes);
+    pub(super) async fn promote_if_due(
+        &mut self,
+        response_bytes: u64,
+        remaining_bytes: u64,
+    ) -> Result<(), Ending> {
+        if let Some(carried) = self.due(response_bytes) {
+            match self.way() {
+                Way::Kernel => self.promote_to_kernel(carried, remaining_bytes),
+                Way::Adapter(adapter) => self.promote_to_adapter(&adapter, carried, remaining_bytes).await?,
+                Way::None(refusal) => self.refuse(refusal),
+            }
         }
         self.allow_zero_copy()
     }
 
-    fn try_to_promote(&mut self, response_bytes: u64, remaining_bytes: u64) {
+    /// How the kernel carries this connection, if it is due for that and nothing is known to stand against it.
+    fn due(&mut self, response_bytes: u64) -> Option<Carried> {
+        if self.kernel.settled || self.kernel.waits_for_next_response {
+            return None;
+        }
         let tuning = self.workplace.tuning.get();
-        let Protection::Tls(channel) = &mut self.protection else { return };
-        let capabilities = self.workplace.kernel.borrow().clone();
-        let Some(capabilities) = capabilities else { return };
+        let Protection::Tls(channel) = &self.protection else { return None };
+        let capabilities = self.workplace.kernel.borrow().clone()?;
         if response_bytes < tuning.kernel_from_bytes || self.kernel.sent_bytes < tuning.kernel_after_bytes {
-            return;
+            return None;
         }
         debug_assert!(self.unsent.is_empty(), "what is sealed goes first");
-        let metrics = &self.workplace.metrics;
         let refusal = match capabilities.verdict(channel.version(), channel.aead()) {
             Err(lack) => lack.refused(),
             Ok(_) if !channel.keeps_key() => KernelRefused::Older,
-            Ok(carried) => {
-                let calls = &*self.workplace.calls;
-                match kernel::promote(calls, self.stream.as_fd(), channel, carried, remaining_bytes) {
-                    Ok(departure) => {
-                        self.kernel.settled = true;
-                        self.kernel.carried = Some(carried);
-                        self.kernel.departure = departure;
-                        metrics.kernel_promotions.increment();
-                        // The mark only matters to how the socket reports room; there is nobody to tell.
-                        let _ = socket::clear_not_sent_low_water(&self.stream);
-                        return;
-                    }
-                    Err(Refusal::NotReady) => return,
-                    Err(refusal) => {
-                        tell_once(&refusal);
-                        refusal.refused()
-                    }
-                }
+            Ok(carried) => return Some(carried),
+        };
+        self.refuse(refusal);
+        None
+    }
+
+    /// By whom the connection would be carried. Linux gives it to an adapter that may take it, whoever asks.
+    fn way(&mut self) -> Way {
+        let Some(channel) = self.channel() else { return Way::None(KernelRefused::System) };
+        let combination = kernel::combination(channel.version(), channel.aead());
+        let adapter_only = self.workplace.tuning.get().adapter_only;
+        let adapter = self.kernel.adapter.get_or_insert_with(|| {
+            let adapters = self.workplace.adapters.borrow();
+            adapters.towards(&*self.workplace.calls, self.stream.as_fd())
+        });
+        let Some(adapter) = adapter else {
+            return if adapter_only { Way::None(KernelRefused::NoAdapter) } else { Way::Kernel };
+        };
+        match adapter.objects(combination) {
+            Some(lack) if adapter_only => Way::None(KernelRefused::of_adapter(&lack)),
+            // It would not be asked.
+            Some(Lack::FeatureOff(_) | Lack::CipherNotInNic(_)) => Way::Kernel,
+            _ => Way::Adapter(Arc::clone(adapter)),
+        }
+    }
+
+    /// The connection stays on the user engine: for good, or until the next response.
+    fn refuse(&mut self, refusal: KernelRefused) {
+        let passes = refusal == KernelRefused::AdapterRefuses || refusal == KernelRefused::NotInNic;
+        self.kernel.settled = !passes;
+        self.kernel.waits_for_next_response = passes;
+        if !std::mem::replace(&mut self.kernel.is_counted, true) {
+            self.workplace.metrics.refuse_kernel(refusal);
+        }
+    }
+
+    fn promote_to_kernel(&mut self, carried: Carried, remaining_bytes: u64) {
+        let Protection::Tls(channel) = &mut self.protection else { return };
+        let calls = &*self.workplace.calls;
+        match kernel::promote(calls, self.stream.as_fd(), channel, carried, remaining_bytes) {
+            Ok(departure) => self.promoted(carried, departure, None),
+            Err(refusal) => self.promotion_failed(&refusal),
+        }
+    }
+
+    /// The switch is made on a thread that may wait for the adapter, with the connection parked: nothing is sent, sealed or
+    /// received for it meanwhile. The adapter takes no new key for it, whatever the kernel's software does.
+    async fn promote_to_adapter(
+        &mut self,
+        adapter: &Arc<Adapter>,
+        carried: Carried,
+        remaining_bytes: u64,
+    ) -> Result<(), Ending> {
+        let Some(place) = self.workplace.set_ups.enter() else { return Ok(()) };
+        let Protection::Tls(channel) = &mut self.protection else { return Ok(()) };
+        let combination = kernel::combination(channel.version(), channel.aead());
+        let calls = Arc::clone(&self.workplace.calls);
+        // A descriptor of its own: this task may end before the thread does.
+        let socket = self.stream.as_fd().try_clone_to_owned().map_err(Ending::Socket)?;
+        let prepared = match kernel::prepare(&*calls, socket.as_fd(), channel, false, remaining_bytes) {
+            Ok(prepared) => prepared,
+            Err(refusal) => {
+                self.promotion_failed(&refusal);
+                return Ok(());
             }
         };
+        let witness = Arc::clone(&self.workplace.adapters.borrow().witness);
+        let started = Instant::now();
+        let finished = tokio::task::spawn_blocking(move || {
+            let proof = nic::set_up(&*calls, socket.as_fd(), &prepared, &witness);
+            (prepared, proof)
+        });
+        // Without the key there is no way to go on.
+        let (prepared, proof) = finished.await.map_err(|error| Ending::KernelKey(io::Error::other(error)))?;
+        drop(place);
+        self.watch.forget_pace();
+        self.begin(crate::watch::Stage::Sending);
+        let outcome = proof.as_ref().map_or(SetUp::Refused, |&proof| proof.into());
+        self.workplace.metrics.set_up(outcome, started.elapsed());
+        let switched = proof.map(|proof| (proof, adapter.learn(combination, proof)));
+        let takes_new_keys = matches!(switched, Ok((Proof::Software, _))) && carried.takes_new_keys;
+        let Protection::Tls(channel) = &mut self.protection else { return Ok(()) };
+        let (switched, flow) = match switched {
+            Ok((_, flow)) => (Ok(takes_new_keys), flow),
+            Err(refusal) => (Err(refusal), None),
+        };
+        match kernel::settle(channel, prepared, switched) {
+            Ok(departure) => self.promoted(carried, departure, flow),
+            Err(refusal) => self.promotion_failed(&refusal),
+        }
+        Ok(())
+    }
+
+    fn promoted(&mut self, carried: Carried, departure: Departure, flow: Option<Flow>) {
         self.kernel.settled = true;
-        metrics.refuse_kernel(refusal);
+        self.kernel.carried = Some(carried);
+        self.kernel.departure = departure;
+        self.kernel.flow = flow;
+        self.workplace.metrics.kernel_promotions.increment();
+        // The mark only matters to how the socket reports room; there is nobody to tell.
+        let _ = socket::clear_not_sent_low_water(&self.stream);
+    }
+
+    fn promotion_failed(&mut self, refusal: &Refusal) {
+        if matches!(refusal, Refusal::NotReady) {
+            return;
+        }
+        tell_once(refusal);
+        self.refuse(refusal.refused());
+    }
+
+    /// The engine of a connection that was promoted.
+    pub(super) fn promoted_engine(&self) -> Engine {
+        if self.kernel.flow.is_some() { Engine::Nic } else { Engine::Kernel }
     }
 
     /// Lets adapters read the file while it is sent, or forbids it, as this response's content allows.
@@ -132,7 +262,7 @@ impl<K: KeySource> Link<K> {
             }
             Ok(Step::Full(bytes)) => {
                 self.kernel.departure.add(bytes);
-                metrics.send(Engine::Kernel, bytes);
+                metrics.send(self.promoted_engine(), bytes);
                 if bytes > 0 {
                     self.begin(crate::watch::Stage::Sending);
                 }
@@ -220,6 +350,27 @@ fn tell_once(refusal: &Refusal) {
         TOLD.call_once(|| {
             report::warn(&format!("a connection stays on the user engine: kernel TLS refused it: {error}"));
         });
+    }
+}
+
+impl From<Proof> for SetUp {
+    fn from(proof: Proof) -> Self {
+        match proof {
+            Proof::Adapter => Self::Adapter,
+            Proof::Software => Self::Software,
+            Proof::Unproven => Self::Unproven,
+        }
+    }
+}
+
+impl KernelRefused {
+    /// The counter of what an adapter has against a connection.
+    fn of_adapter(lack: &Lack) -> Self {
+        match lack {
+            Lack::FeatureOff(_) => Self::FeatureOff,
+            Lack::CipherNotInNic(_) | Lack::VersionNotInNic { .. } => Self::NotInNic,
+            _ => Self::AdapterRefuses,
+        }
     }
 }
 

@@ -34,7 +34,7 @@ impl<K: KeySource> Link<K> {
     pub(crate) fn engine(&self) -> Engine {
         match self.protection {
             Protection::Plain => Engine::Plain,
-            Protection::Tls(_) if self.is_promoted() => Engine::Kernel,
+            Protection::Tls(_) if self.is_promoted() => self.promoted_engine(),
             Protection::Tls(_) => Engine::User,
         }
     }
@@ -47,6 +47,7 @@ impl<K: KeySource> Link<K> {
     ) -> Result<(), Ending> {
         self.begin(Stage::Sending);
         self.batches.begin_response();
+        self.response_begins();
         let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
         let response_bytes = pieces.remaining_bytes();
         let mut corked = false;
@@ -72,7 +73,7 @@ impl<K: KeySource> Link<K> {
                     Ok(())
                 };
             }
-            self.promote_if_due(response_bytes, pieces.remaining_bytes())?;
+            self.promote_if_due(response_bytes, pieces.remaining_bytes()).await?;
             if !corked && self.engine() != Engine::User && pieces.remaining_bytes() > quantum_bytes {
                 corked = true;
                 socket::hold_small_segments(&self.stream, true).map_err(Ending::Socket)?;

@@ -1,6 +1,6 @@
 //! The metrics of all workers as Prometheus reads them (text exposition format 0.0.4).
 
-use super::{Closed, Counter, Engine, Histogram, KernelRefused, Metrics, Refused};
+use super::{Closed, Counter, Engine, Histogram, KernelRefused, Metrics, Refused, SetUp};
 use linerate_os::kernel_tls::Statistic;
 use std::{collections::BTreeMap, fmt::Write, sync::Arc};
 
@@ -177,6 +177,19 @@ impl Page<'_> {
             "counter",
             "Keys that the kernel took in place of another (among linerate_tls_key_updates_total, sent).",
             |worker| &worker.kernel_key_updates,
+        );
+        self.labelled(
+            "linerate_nic_set_ups_total",
+            "Connections that an adapter was to take: who has them, as proved, and switches refused.",
+            "outcome",
+            SetUp::ALL.iter().map(|outcome| {
+                (outcome.label(), page_sum(workers, |worker| worker.nic_set_ups.of(*outcome as usize)))
+            }),
+        );
+        self.histogram(
+            "linerate_nic_set_up_duration_seconds",
+            "How long connections were parked for a set-up on an adapter.",
+            |worker| &worker.nic_set_up_seconds,
         );
     }
 

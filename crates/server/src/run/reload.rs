@@ -2,14 +2,14 @@
 //! what is under way goes on (INV-RELOAD-2).
 
 use super::{
-    Listening, Server, kernel,
+    Listening, Server,
     roots::Replaced,
     start::{certificate_fault, development, warn_about_certificates},
 };
 use crate::{
     report,
     sites::Sites,
-    snapshot::{Snapshot, not_sent_low_water_bytes},
+    snapshot::{Found, Snapshot, not_sent_low_water_bytes},
     tls_setup,
     worker::Command,
 };
@@ -108,7 +108,7 @@ impl Server {
         let added = self.bind_added(&settings)?;
 
         self.warn_about_restarts(&settings);
-        self.kernel = kernel::find(&settings, self.kernel.as_ref());
+        self.found = self.search.begin(&settings, &self.found);
         self.settings = settings;
         self.development = development;
         let changed = self.change_kinds();
@@ -163,6 +163,13 @@ impl Server {
         }
     }
 
+    /// What the machine can carry was looked at anew, after a reload.
+    pub(super) fn adopt_found(&mut self, found: Found) {
+        self.found = found;
+        let current = self.snapshots.load_full();
+        self.publish(current.sites.clone(), current.acceptor.clone(), &[]);
+    }
+
     /// Roots have become other directories.
     pub(super) fn adopt_roots(&mut self, replaced: Replaced) {
         let current = self.snapshots.load_full();
@@ -194,7 +201,7 @@ impl Server {
             sites,
             acceptor,
             https_port,
-            self.kernel.clone(),
+            self.found.clone(),
         )));
     }
 

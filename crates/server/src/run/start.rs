@@ -6,16 +6,15 @@ use super::{
 };
 use crate::{
     access_log::AccessLog,
-    engine::kernel::Capabilities,
     listeners::Binder,
     report,
     sites::Sites,
-    snapshot::{Snapshot, not_sent_low_water_bytes},
+    snapshot::{Found, Snapshot, not_sent_low_water_bytes},
     tls_setup,
     worker::Ear,
 };
 use arc_swap::ArcSwap;
-use linerate_config::{ListenerKind, Settings, Source};
+use linerate_config::{EngineChoice, ListenerKind, Settings, Source};
 use linerate_content::Resolver;
 use linerate_os::{processor, socket};
 use linerate_tls::{Acceptor, DevelopmentCertificate, TlsError, development_certificate, state_directory};
@@ -83,12 +82,12 @@ impl Server {
         let log = log.transpose()?;
 
         warn_about(&settings, &sites, &binder, open_files);
-        let kernel = kernel::find(&settings, None);
-        let snapshot = Snapshot::new(0, &settings, sites, acceptor, https_port, kernel.clone());
+        let found = kernel::find(&settings, &Found::default());
+        let snapshot = Snapshot::new(0, &settings, sites, acceptor, https_port, found.clone());
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
         let workers = start_workers(&cpus, ears, &snapshots, log.as_ref(), &settings)?;
         let admin = admin_socket.as_ref().and_then(|socket| socket.local_addr().ok());
-        announce(&settings, &listening, admin, &cpus, development.as_ref(), kernel.as_ref());
+        announce(&settings, &listening, admin, &cpus, development.as_ref(), &found);
         let admin_state = Arc::new(new_admin_state(&workers, log.as_ref(), &snapshots));
         Ok(Self {
             source,
@@ -96,7 +95,8 @@ impl Server {
             roots: RootWatch::start(&snapshots),
             notices: Notices::new(),
             snapshots,
-            kernel,
+            found,
+            search: kernel::Search::default(),
             development,
             changes,
             binder,
@@ -207,9 +207,14 @@ fn announce(
     admin: Option<SocketAddr>,
     cpus: &[Option<usize>],
     development: Option<&DevelopmentCertificate>,
-    kernel: Option<&Arc<Capabilities>>,
+    found: &Found,
 ) {
-    let engine = if kernel.is_some_and(|kernel| kernel.any()) { "kernel" } else { "user" };
+    let by_kernel = found.kernel.as_ref().is_some_and(|kernel| kernel.any());
+    let engine = match settings.engine {
+        EngineChoice::Kernel if by_kernel => "kernel",
+        EngineChoice::Nic if by_kernel && found.adapters.any_on() => "nic",
+        _ => "user",
+    };
     let workers = describe_workers(cpus);
     for listener in listening {
         let line = match listener.kind {

@@ -1,7 +1,7 @@
 //! What a running worker takes over from a new snapshot.
 
 use super::*;
-use crate::sites::Sites;
+use crate::{sites::Sites, snapshot::Found};
 use linerate_config::{Flags, Settings};
 use linerate_os::socket;
 use socket2::SockRef;
@@ -11,7 +11,7 @@ fn snapshot(generation: u64, root: &Path, low_water: &str) -> Snapshot {
     let text = format!("[user_engine]\nnot_sent_low_water = {low_water:?}\n[[site]]\nroot = {root:?}\n");
     let settings = Settings::from_toml(Path::new("test.toml"), text.as_bytes(), &Flags::default()).unwrap();
     let sites = Sites::open(&settings, true).unwrap();
-    Snapshot::new(generation, &settings, sites, None, None, None)
+    Snapshot::new(generation, &settings, sites, None, None, Found::default())
 }
 
 #[test]

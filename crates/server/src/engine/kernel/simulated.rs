@@ -6,7 +6,7 @@
 //! leaves later by itself, and is lost when the socket is closed before.
 
 use linerate_os::{
-    kernel_tls::{Calls, Cipher, SendingKey, System, Version},
+    kernel_tls::{Calls, Carrier, Cipher, HandedOver, SendingKey, System, Version},
     socket::{self, Follows},
 };
 use linerate_record::{self as record, Aead, ContentType, RecordLimit, Sealer, TrafficKey};
@@ -44,6 +44,21 @@ impl<T: Copy> Shared<T> {
     }
 }
 
+/// An adapter that may take connections over. The default is none, on a kernel that tells nothing of sockets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Nic {
+    /// It takes what it is given, but TLS 1.3.
+    pub(crate) takes: bool,
+    /// How long a set-up keeps who asks for it waiting.
+    pub(crate) set_up_ms: u64,
+    /// The kernel tells who has a socket.
+    pub(crate) tells_sockets: bool,
+    /// Connections that another process hands over while a set-up is made.
+    pub(crate) others: u64,
+    /// The counts are of another network namespace.
+    pub(crate) counts_nothing: bool,
+}
+
 /// What the model does other than to work. All of it can be changed while it is in use.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
@@ -68,6 +83,8 @@ pub(crate) struct Script {
     /// A call that finds records waiting for TCP waits with them, instead of saying that the socket is full: for
     /// sockets whose peer is another thread, and whose readiness is the real socket's.
     pub(crate) waits: Shared<bool>,
+    pub(crate) nic: Shared<Nic>,
+    handed_over: Shared<(u64, u64)>,
     /// What was called, in order.
     pub(crate) log: Shared<Vec<&'static str>>,
     turn: Shared<usize>,
@@ -99,6 +116,7 @@ struct Context {
     key: Option<Key>,
     open: Vec<u8>,
     zero_copy: bool,
+    carrier: Option<Carrier>,
     /// Carries on what TCP had no room for.
     work: Option<JoinHandle<()>>,
 }
@@ -155,6 +173,7 @@ pub(crate) struct Simulated {
 
 const ENOPROTOOPT: i32 = 92;
 const EBUSY: i32 = 16;
+const EOPNOTSUPP: i32 = 95;
 const RECORD_BYTES: usize = 16_384;
 
 impl Simulated {
@@ -166,6 +185,19 @@ impl Simulated {
         let mut contexts = self.contexts.lock();
         let context = contexts.get_mut(&socket.as_raw_fd());
         act(context.ok_or_else(|| io::Error::from_raw_os_error(ENOPROTOOPT))?)
+    }
+
+    /// A first key: the adapter takes the connection, or the kernel keeps it.
+    fn set_up(&self, version: Version) -> Carrier {
+        let nic = self.script.nic.get();
+        std::thread::sleep(Duration::from_millis(nic.set_up_ms));
+        let takes = nic.takes && version == Version::Tls12;
+        if !nic.counts_nothing {
+            let mut counts = self.script.handed_over.lock();
+            counts.0 += u64::from(takes) + nic.others;
+            counts.1 += u64::from(!takes);
+        }
+        if takes { Carrier::Adapter } else { Carrier::Software }
     }
 
     /// Ready for a call that sends: nothing waits for TCP, and the script has nothing against it.
@@ -244,9 +276,29 @@ impl Calls for Simulated {
             if context.key.is_some() && !may {
                 return Err(io::Error::from_raw_os_error(EBUSY));
             }
+            if context.key.is_none() {
+                context.carrier = Some(self.set_up(key.version));
+            } else if context.carrier == Some(Carrier::Adapter) {
+                return Err(io::Error::from_raw_os_error(EOPNOTSUPP));
+            }
             context.key = Some(Key::new(key));
             Ok(())
         })
+    }
+
+    fn carrier(&self, socket: BorrowedFd<'_>) -> io::Result<Option<Carrier>> {
+        let tells = self.script.nic.get().tells_sockets;
+        self.context(socket, |context| Ok(context.carrier.filter(|_| tells)))
+    }
+
+    fn leaves_by(&self, _: BorrowedFd<'_>) -> io::Result<String> {
+        Ok("sim0".to_owned())
+    }
+
+    fn handed_over(&self) -> io::Result<HandedOver> {
+        self.script.log.lock().push("handed_over");
+        let (to_adapters, to_software) = self.script.handed_over.get();
+        Ok(HandedOver { to_adapters, to_software })
     }
 
     fn sequence(&self, socket: BorrowedFd<'_>, _: Version, _: Cipher) -> io::Result<u64> {

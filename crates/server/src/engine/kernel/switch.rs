@@ -2,7 +2,7 @@
 
 use super::{Carried, Departure, bytes_for, os_cipher, os_version, records_at_most};
 use linerate_os::kernel_tls::{Calls, SendingKey};
-use linerate_record::{Channel, ContentType, HandOverFault, Handover, KeySource};
+use linerate_record::{Channel, ContentType, HandOverFault, Handover, KeySource, Lent};
 use std::{io, os::fd::BorrowedFd};
 
 /// Why a connection that was to be promoted stays on the user engine. All of them leave it as it was.
@@ -22,6 +22,14 @@ pub(crate) enum Refusal {
     NotReady,
 }
 
+/// A connection about to be switched: nobody seals for it, nor sends, until [`settle`].
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    lent: Lent,
+    /// Bytes that TCP had taken.
+    before_bytes: u64,
+}
+
 /// Promotes a connection whose `carried` was found out for its version and cipher, `response_bytes` before the end of
 /// the response that is under way.
 ///
@@ -39,6 +47,9 @@ pub(crate) enum Refusal {
 ///    socket goes on as it was: this step can fail, or be followed by a failure, without harm.
 /// 6. The kernel takes the key (the switch).
 ///
+/// Where an adapter may take the connection, the last two wait for its firmware: then the three steps of which this is
+/// made are called one by one, and [`Prepared::switch`] by another thread.
+///
 /// # Errors
 /// The user engine goes on. Only after [`Refusal::NotReady`] is there a use in trying again.
 pub(crate) fn promote<K: KeySource>(
@@ -48,23 +59,66 @@ pub(crate) fn promote<K: KeySource>(
     carried: Carried,
     response_bytes: u64,
 ) -> Result<Departure, Refusal> {
+    let prepared = prepare(calls, socket, channel, carried.takes_new_keys, response_bytes)?;
+    let switched = prepared.switch(calls, socket).map(|()| carried.takes_new_keys);
+    settle(channel, prepared, switched)
+}
+
+/// Preconditions 2 to 4, and nobody seals from here on. `takes_new_keys`: whoever gets the key is certain to take another.
+///
+/// # Errors
+/// As those of [`promote`].
+pub(crate) fn prepare<K: KeySource>(
+    calls: &dyn Calls,
+    socket: BorrowedFd<'_>,
+    channel: &mut Channel<K>,
+    takes_new_keys: bool,
+    response_bytes: u64,
+) -> Result<Prepared, Refusal> {
     if bytes_for(channel.remaining_records()) == 0 {
         return Err(Refusal::NotReady);
     }
-    if !carried.takes_new_keys && records_at_most(response_bytes) >= channel.remaining_records() {
+    if !takes_new_keys && records_at_most(response_bytes) >= channel.remaining_records() {
         return Err(Refusal::RecordLimit);
     }
     let before_bytes = calls.taken_bytes(socket).map_err(Refusal::System)?;
-    let mut first_sequence = 0;
-    let switched = channel.hand_over(carried.takes_new_keys, |handover| {
-        first_sequence = handover.sequence();
+    let lent = channel.lend().map_err(|_| Refusal::NotReady)?;
+    Ok(Prepared { lent, before_bytes })
+}
+
+impl Prepared {
+    /// Precondition 5, and the switch.
+    ///
+    /// # Errors
+    /// Nobody has the key.
+    pub(crate) fn switch(&self, calls: &dyn Calls, socket: BorrowedFd<'_>) -> Result<(), Refusal> {
+        let handover = self.lent.handover().map_err(|_| Refusal::NotReady)?;
         calls.attach(socket).map_err(Refusal::of_attaching)?;
-        install(calls, socket, handover).map_err(Refusal::of_installing)
-    });
+        install(calls, socket, &handover).map_err(Refusal::of_installing)
+    }
+}
+
+/// What became of the switch: the kernel (or the adapter) has the key, and takes other keys or not; or nobody has it, and
+/// the user engine goes on.
+///
+/// # Errors
+/// As `switched`.
+pub(crate) fn settle<K: KeySource>(
+    channel: &mut Channel<K>,
+    prepared: Prepared,
+    switched: Result<bool, Refusal>,
+) -> Result<Departure, Refusal> {
+    let Prepared { lent, before_bytes } = prepared;
     match switched {
-        Ok(()) => Ok(Departure::new(before_bytes, first_sequence)),
-        Err(HandOverFault::NotReady(_)) => Err(Refusal::NotReady),
-        Err(HandOverFault::Refused(refusal)) => Err(refusal),
+        Ok(takes_new_keys) => {
+            let first_sequence = lent.handover().map_or(0, |handover| handover.sequence());
+            channel.handed_over(lent, takes_new_keys);
+            Ok(Departure::new(before_bytes, first_sequence))
+        }
+        Err(refusal) => {
+            channel.take_back(lent);
+            Err(refusal)
+        }
     }
 }
 

@@ -271,20 +271,47 @@ pub fn send_file(socket: &impl AsFd, file: &File, offset: u64, length_bytes: usi
 #[must_use]
 pub fn unacknowledged_bytes(socket: &impl AsFd) -> Option<u64> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    {
-        use rustix::ioctl::{Getter, Opcode, ioctl};
-        /// tcp(7): SIOCOUTQ is TIOCOUTQ.
-        const SIOCOUTQ: Opcode = libc::TIOCOUTQ as Opcode;
-        // SAFETY: the request takes no argument but a pointer to one `int`, which the kernel fills in
-        // (net/ipv4/tcp.c, tcp_ioctl); it fails, with nothing written, on what is no connected socket.
-        let bytes = unsafe { ioctl(socket, Getter::<SIOCOUTQ, libc::c_int>::new()) };
-        bytes.ok().and_then(|bytes| u64::try_from(bytes).ok())
-    }
+    // tcp(7): SIOCOUTQ is TIOCOUTQ.
+    return queued_bytes::<{ libc::TIOCOUTQ as rustix::ioctl::Opcode }>(socket);
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     {
         let _ = socket;
         None
     }
+}
+
+/// Bytes that wait in our kernel and were not sent at all, because the peer's window, the congestion control or its pacing
+/// hold them back. `None` where the system does not tell.
+#[must_use]
+pub fn not_sent_bytes(socket: &impl AsFd) -> Option<u64> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    // include/uapi/linux/sockios.h: SIOCOUTQNSD.
+    return queued_bytes::<0x894B>(socket);
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    {
+        let _ = socket;
+        None
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn queued_bytes<const REQUEST: rustix::ioctl::Opcode>(socket: &impl AsFd) -> Option<u64> {
+    use rustix::ioctl::{Getter, ioctl};
+    // SAFETY: both requests take no argument but a pointer to one `int`, which the kernel fills in (net/ipv4/tcp.c,
+    // tcp_ioctl); they fail, with nothing written, on what is no connected socket.
+    let bytes = unsafe { ioctl(socket, Getter::<REQUEST, libc::c_int>::new()) };
+    bytes.ok().and_then(|bytes| u64::try_from(bytes).ok())
+}
+
+/// Whether the socket counts as writable: there is real room, and little waits unsent (`TCP_NOTSENT_LOWAT`). Where it is
+/// not, the kernel has noted that somebody waits for it, as after a send that found no room, and wakes who polls
+/// (`tcp_poll`, net/ipv4/tcp.c, sets `SOCK_NOSPACE`). A socket with a fault counts as writable: the send will tell.
+#[must_use]
+pub fn is_writable(socket: &impl AsFd) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut sockets = [PollFd::new(socket, PollFlags::OUT)];
+    let polled = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    polled.map_or(true, |ready| ready > 0)
 }
 
 /// Bytes that the peer's system has acknowledged since the connection was made. `None` where the system does not tell.

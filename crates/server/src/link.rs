@@ -64,6 +64,8 @@ pub(crate) struct Link<K> {
     arrived: Vec<u8>,
     /// The peer sent `close_notify` or closed its side of the socket.
     peer_closed: bool,
+    /// The socket is known to take bytes: nothing was sent since it said so.
+    has_room: bool,
     /// How large the next batch is.
     batches: Batches,
     kernel: KernelSide,
@@ -87,6 +89,7 @@ impl<K: KeySource> Link<K> {
             partial: Vec::new(),
             arrived: Vec::new(),
             peer_closed: false,
+            has_room: true,
             batches: Batches::default(),
             kernel: KernelSide::default(),
         }

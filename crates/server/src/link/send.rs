@@ -48,6 +48,7 @@ impl<K: KeySource> Link<K> {
         self.begin(Stage::Sending);
         self.batches.begin_response();
         self.response_begins();
+        self.has_room = true;
         let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
         let response_bytes = pieces.remaining_bytes();
         let mut corked = false;
@@ -135,6 +136,7 @@ impl<K: KeySource> Link<K> {
         while self.wait(self.wants_to_receive(), true).await? == Woken::Readable {
             self.receive_ready()?;
         }
+        self.has_room = true;
         Ok(())
     }
 
@@ -163,6 +165,9 @@ impl<K: KeySource> Link<K> {
 
     /// One batch: sealed, sent, and what did not fit kept.
     fn sealed_turn(&mut self, pieces: &mut Pieces<'_>, source: Option<Source<'_>>) -> Result<Turn, Ending> {
+        if !self.expects_room() {
+            return Ok(Turn::Full);
+        }
         let tuning = self.workplace.tuning.get();
         let mapped = source.is_some_and(|source| source.mapping.is_some());
         let largest_bytes = if mapped { tuning.map_batch_bytes } else { tuning.read_batch_bytes };
@@ -192,6 +197,7 @@ impl<K: KeySource> Link<K> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             Err(error) => return Err(Ending::Socket(error)),
         };
+        self.has_room = false;
         if sent == sealed.len() {
             self.batches.taken_whole();
             return Ok(Turn::Sent(before_bytes - pieces.remaining_bytes()));
@@ -202,6 +208,17 @@ impl<K: KeySource> Link<K> {
         self.workplace.metrics.send(Engine::User, before_bytes - pieces.remaining_bytes());
         self.begin(Stage::Sending);
         Ok(Turn::Full)
+    }
+
+    /// Whether the socket will take a batch. What is sealed before there is room has to be copied aside, and is no longer in
+    /// the processor's cache when it leaves at last.
+    fn expects_room(&mut self) -> bool {
+        // Nothing waits in most cases, which is cheaper to learn than all that makes a socket writable.
+        let has_room = self.has_room
+            || socket::not_sent_bytes(&self.stream).is_none_or(|bytes| bytes == 0)
+            || socket::is_writable(&self.stream);
+        self.has_room = has_room;
+        has_room
     }
 
     /// Where a record of the connection's first response has to end, so that the client can open what comes in the first

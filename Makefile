@@ -3,10 +3,11 @@
 #   make serve [DIR=/srv/media] [ARGS="--listen *:8443"]   build and serve DIR, or a sample directory
 #   make test                                              everything that must hold before a change lands
 #   make guest-test [ARGS="--kernel 6.12 NAME"]            its part that needs kernel TLS: in guests, see guest/README.md
+#   make nic [ARGS=6.12]                                   the software adapter (nic/README.md), for the guests' kernels
 #   make fuzz [TARGET=request] [TIME=600]                  fuzz one target, or all, TIME seconds each
 #   make SETUP=no ...                                      never install a system package, only name it
 
-.PHONY: serve test guest-test fuzz
+.PHONY: serve test guest-test nic fuzz
 .DEFAULT_GOAL := test
 
 export DIR TARGET TIME SETUP
@@ -19,6 +20,10 @@ test:
 
 guest-test:
 	@scripts/guest-test.sh $(ARGS)
+
+nic:
+	@scripts/packages.sh guest
+	@nic/build $(ARGS)
 
 fuzz:
 	@scripts/fuzz.sh

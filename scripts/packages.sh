@@ -38,7 +38,11 @@ programs_for() {
         echo 'zstd|zstd|unpacking kernels'
         echo 'lz4|lz4|unpacking kernels'
         echo 'mkfs.ext4|e2fsprogs|its file system'
-        echo 'nginx|nginx|the peer that uses kernel TLS, too' ;;
+        echo 'nginx|nginx|the peer that uses kernel TLS, too'
+        echo 'make|make|the software adapter (nic/)'
+        echo 'cc|gcc libc6-dev|the same'
+        echo 'ip|iproute2|its tests, in network namespaces'
+        echo 'ethtool|ethtool|its counters' ;;
     peers)
         echo 'nginx|nginx|the server to compare with'
         echo 'wrk|wrk|the client that measures requests'

@@ -1,13 +1,16 @@
 //! What tests of kernel TLS stand on, beside `linerate-end-to-end`: whether this kernel has it, what it has counted,
-//! nginx as a peer that uses it, and openssl as a client that is talked to in turns.
+//! nginx as a peer that uses it, the software
+//! adapter, and openssl as a client that is talked to in turns.
 //!
 //! The counters are the network namespace's: tests that read them must run one at a time (`--test-threads=1`), and
 //! alone on the machine. `guest/test` sees to both.
 
+mod adapter;
 mod nginx;
 mod openssl_session;
 mod statistics;
 
+pub use adapter::{Adapter, assert_well, insert, ip, kernel_messages, remove};
 pub use nginx::Nginx;
 pub use openssl_session::OpensslSession;
 pub use statistics::{Kernel, TlsStatistics};

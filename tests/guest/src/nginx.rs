@@ -3,7 +3,7 @@
 use linerate_end_to_end::{CertificatePair, Site, wait_until};
 use std::{
     fs,
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     path::PathBuf,
     process::{Child, Command, Stdio},
 };
@@ -30,15 +30,24 @@ impl Nginx {
             .find(|path| path.is_file())
     }
 
-    /// Starts it, and waits until it listens. `None` where it is not installed.
+    /// Starts it on 127.0.0.1, and waits until it listens. `None` where it is not installed.
     ///
     /// # Panics
     /// If it does not start.
     #[must_use]
     pub fn start(site: &Site, pair: &CertificatePair) -> Option<Self> {
+        Self::start_at(Ipv4Addr::LOCALHOST.into(), site, pair)
+    }
+
+    /// Starts it on an address of this machine.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    pub fn start_at(address: IpAddr, site: &Site, pair: &CertificatePair) -> Option<Self> {
         let program = Self::program()?;
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (kernel_tls, user_tls) = two_free_addresses();
+        let (kernel_tls, user_tls) = two_free_ports(address);
         let configuration = folder.path().join("nginx.conf");
         fs::write(&configuration, configuration_for(site, pair, &folder, kernel_tls, user_tls))
             .expect("nginx's configuration");
@@ -71,9 +80,9 @@ impl Drop for Nginx {
     }
 }
 
-/// Two addresses of 127.0.0.1 that nobody listens on.
-fn two_free_addresses() -> (SocketAddr, SocketAddr) {
-    let listeners = [0; 2].map(|port| TcpListener::bind(("127.0.0.1", port)).expect("a free port"));
+/// Two ports of an address that nobody listens on.
+fn two_free_ports(address: IpAddr) -> (SocketAddr, SocketAddr) {
+    let listeners = [0; 2].map(|port| TcpListener::bind((address, port)).expect("a free port"));
     let [first, second] =
         listeners.map(|listener| listener.local_addr().expect("a bound socket has an address"));
     (first, second)

@@ -42,6 +42,7 @@ mod settings;
 mod site;
 mod site_name;
 mod source;
+mod toml_fault;
 mod verify;
 
 pub use choice::{EngineChoice, LogFormat, Symlinks, TlsVersion, nearest};
@@ -57,3 +58,4 @@ pub use quantity::{duration_text, parse_duration_ms, parse_size_bytes, size_text
 pub use settings::{AccessLog, KernelEngine, Limits, LogTarget, Settings, Timeouts, Tls, UserEngine};
 pub use site::{CacheControlRule, CertificateFiles, HeaderRule, Site, SitePolicy};
 pub use source::Source;
+pub use toml_fault::toml_fault;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_config::nearest;
+use linerate_config::{nearest, toml_fault};
 use serde::Deserialize;
 
 use super::{Definition, OwnServer, Time, Workload};
@@ -85,7 +85,8 @@ impl Definition {
     /// # Errors
     /// What is wrong, with its place where it is known.
     pub fn parse(file: &str, text: &str, quick: bool) -> Result<Self> {
-        let written: File = toml::from_str(text).map_err(|error| fault(file, text, &error))?;
+        let written: File =
+            toml::from_str(text).map_err(|error| Error::Definition(toml_fault(file, text, &error)))?;
         let definition = written.into_definition(text, quick);
         definition.check().map_err(|reason| Error::Definition(format!("{file}: {reason}")))?;
         Ok(definition)
@@ -253,24 +254,6 @@ fn known<'a>(
         }
     }
     Ok(())
-}
-
-/// `FILE:LINE:COLUMN: what is wrong`, with the nearest key where one is unknown.
-fn fault(file: &str, text: &str, error: &toml::de::Error) -> Error {
-    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-    let line = before.matches('\n').count() + 1;
-    let column = before.chars().rev().take_while(|character| *character != '\n').count() + 1;
-    // serde writes: unknown field `conections`, expected one of `connections`, `files`
-    let message = error.message();
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let near = match quoted.split_first() {
-        Some((unknown, allowed)) if message.starts_with("unknown field") => {
-            nearest(unknown, allowed.iter().copied())
-        }
-        _ => None,
-    };
-    let hint = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
-    Error::Definition(format!("{file}:{line}:{column}: {}{hint}", message.trim_end()))
 }
 
 #[cfg(test)]

@@ -20,7 +20,8 @@ Examples:
   linerate serve --config /etc/linerate/linerate.toml
   linerate check --config /etc/linerate/linerate.toml
   linerate load https://localhost:8443/film.mp4 -c 100 -d 30s --insecure
-  linerate bench run engines --quick";
+  linerate bench run engines --quick
+  linerate plan --machine media-server --workload mirror";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -86,6 +87,9 @@ pub(crate) enum Command {
     /// Run the experiments of published papers here, and compare what they find
     #[command(after_help = crate::bench::EXAMPLES)]
     Bench(crate::bench::BenchArguments),
+    /// Predict what a machine does with a workload, by engine and rate of the adapter
+    #[command(after_help = crate::plan::EXAMPLES)]
+    Plan(Box<crate::plan::PlanArguments>),
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

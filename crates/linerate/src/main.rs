@@ -6,6 +6,7 @@ mod cli;
 mod key_list;
 mod load;
 mod manual;
+mod plan;
 mod serve;
 mod summary;
 
@@ -48,6 +49,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Bench(arguments) => return bench::bench(arguments),
         Command::Load(arguments) => return load::load(*arguments),
         Command::Doctor => print(linerate_server::doctor().as_bytes())?,
+        Command::Plan(arguments) => return plan::plan(&arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "linerate", &mut script);

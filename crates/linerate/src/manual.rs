@@ -176,7 +176,10 @@ fn conduct() -> Roff {
     }
     roff.control("SH", ["EXIT STATUS"]);
     for (status, meaning) in [
-        ("0", "it ended as it was told, the configuration is fine, or every request was answered"),
+        (
+            "0",
+            "it ended as it was told, the configuration is fine, every request was answered, or there is a plan",
+        ),
         (
             "1",
             "the configuration is wrong, the server could not start or go on, a request failed or a byte differed",

@@ -69,12 +69,15 @@ pub(crate) struct Part {
     pub(crate) bytes: f64,
     /// Of all connections: those that were moved to this sender.
     pub(crate) moved: f64,
+    /// Whether a worker waits while the adapter takes a connection over, as a server's event loop does. linerate has it
+    /// done on another thread.
+    pub(crate) worker_waits: bool,
 }
 
 impl Part {
     /// One sender for everything.
     pub(crate) fn whole(sender: Sender) -> Self {
-        Self { sender, bytes: 1.0, moved: 1.0 }
+        Self { sender, bytes: 1.0, moved: 1.0, worker_waits: true }
     }
 }
 
@@ -89,6 +92,16 @@ impl Costing<'_> {
         (handshake_s + parts.iter().map(of_part).sum::<f64>()) / connection_bytes
     }
 
+    /// Seconds for a byte, in the mean, in which a worker waits for the adapter and computes nothing.
+    fn waited_s_per_byte(&self, parts: &[Part]) -> f64 {
+        let waiting = parts.iter().filter(|part| part.worker_waits && part.sender == Sender::Nic);
+        let moved: f64 = waiting.map(|part| part.moved).sum();
+        if moved == 0.0 {
+            return 0.0;
+        }
+        moved / self.machine.nic_set_ups_per_s / self.workload.connection_bytes()
+    }
+
     fn mean_passes(&self, parts: &[Part]) -> f64 {
         parts.iter().map(|part| part.bytes * self.passes(part.sender)).sum()
     }
@@ -99,11 +112,15 @@ impl Costing<'_> {
         let passes = self.mean_passes(parts);
         let load_at = |bytes_per_s: f64| bytes_per_s * 1e-9 * passes / machine.memory_gb_per_s;
         let (mut bytes_per_s, mut bottleneck) = self.least_limit(parts, passes);
-        let needs = |bytes_per_s: f64| bytes_per_s * self.cpu_s_per_byte(parts, load_at(bytes_per_s));
+        let waited_s = self.waited_s_per_byte(parts);
+        let needs =
+            |bytes_per_s: f64| bytes_per_s * (waited_s + self.cpu_s_per_byte(parts, load_at(bytes_per_s)));
         if needs(bytes_per_s) > machine.cpus() {
             bytes_per_s = largest(bytes_per_s, |rate| needs(rate) <= machine.cpus());
             let computing_s = bytes_per_s * self.without_waiting(parts);
-            bottleneck = if computing_s < 0.75 * machine.cpus() {
+            bottleneck = if bytes_per_s * waited_s > 0.25 * machine.cpus() {
+                Bottleneck::NicSetUps
+            } else if computing_s < 0.75 * machine.cpus() {
                 Bottleneck::CpuWaitsForMemory
             } else {
                 Bottleneck::Cpu
@@ -226,6 +243,23 @@ mod tests {
         let small = predict(&machine, &presets::workload("thread-10kb").unwrap(), Sender::Nic);
         assert_eq!(small.bottleneck, Bottleneck::NicSetUps);
         assert!((small.responses_per_s - machine.nic_set_ups_per_s).abs() < 1.0);
+    }
+
+    /// Each of them costs a worker 1/850 s: one core can not do much else beside.
+    #[test]
+    fn a_worker_that_waits_for_the_adapter_computes_nothing() {
+        let machine = Machine { nic_gbit: 1000.0, ..presets::machine("xeon-8380-one-core").unwrap() };
+        let mut workload = presets::workload("bulk").unwrap();
+        workload.sizes[0].bytes = 1_000_000;
+        workload.requests_per_connection = 1;
+        with(&machine, &workload, |costing| {
+            let whole = Part::whole(Sender::Nic);
+            let waits = costing.predict(&[whole]);
+            let waits_elsewhere = costing.predict(&[Part { worker_waits: false, ..whole }]);
+            assert_eq!(waits.bottleneck, Bottleneck::NicSetUps);
+            assert!(waits.gbit_s < 0.9 * waits_elsewhere.gbit_s, "{waits:?} {waits_elsewhere:?}");
+            assert!(waits.cpu_share < 0.9);
+        });
     }
 
     #[test]

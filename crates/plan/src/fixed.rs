@@ -29,8 +29,8 @@ impl Costing<'_> {
             return (vec![Part::whole(Sender::Nic)], None);
         }
         let parts = vec![
-            Part { sender: Sender::Nic, bytes: share, moved: share },
-            Part { sender: Sender::Kernel, bytes: 1.0 - share, moved: 1.0 - share },
+            Part { bytes: share, moved: share, ..Part::whole(Sender::Nic) },
+            Part { bytes: 1.0 - share, moved: 1.0 - share, ..Part::whole(Sender::Kernel) },
         ];
         let note = format!(
             "the adapter keeps {} of {} flows, the kernel carries the others",

@@ -107,6 +107,7 @@ fn parts(counts: &Counts) -> Vec<Part> {
         sender: engine.into(),
         bytes: counts.bytes[engine as usize] / bytes,
         moved: (counts.moved[engine as usize] / connections).min(1.0),
+        worker_waits: false,
     };
     Engine::ALL.map(of).into_iter().collect()
 }
@@ -171,21 +172,27 @@ mod tests {
         assert!((auto.prediction.gbit_s / user.prediction.gbit_s - 1.0).abs() < 1e-6);
     }
 
-    /// `auto` beside the best fixed engine, wherever presets meet. A move that placement defers or leaves out (budget,
-    /// hysteresis, what is not known yet of a connection) costs a few percent; more would be a fault.
+    /// `auto` beside the best fixed engine, wherever presets meet: never 5 % slower, and on Linux, where it is
+    /// no faster, never 5 % dearer than the cheapest of the fastest.
     #[test]
     fn auto_is_near_the_best_everywhere() {
         for (machine, _) in presets::MACHINES {
             for (workload, _) in presets::WORKLOADS {
                 let rows = rows(machine, workload, &[100.0]);
-                let fixed = rows
+                let fixed: Vec<&Prediction> = rows
                     .iter()
-                    .filter(|row| matches!(row.engine, Sender::User | Sender::Kernel | Sender::Nic));
-                // As good as another is who sends as much for as little CPU.
-                let merit = |row: &Row| row.prediction.gbit_s;
-                let best = fixed.map(merit).fold(0.0, f64::max);
-                let auto = merit(row(&rows, Sender::Auto));
-                assert!(auto >= 0.93 * best, "{machine} {workload}: auto {auto:.2}, best {best:.2} Gb/s");
+                    .filter(|row| matches!(row.engine, Sender::User | Sender::Kernel | Sender::Nic))
+                    .map(|row| &row.prediction)
+                    .collect();
+                let auto = &row(&rows, Sender::Auto).prediction;
+                let best = fixed.iter().map(|found| found.gbit_s).fold(0.0, f64::max);
+                let words = format!("{machine} {workload}: auto {auto:?}, best {best:.2} Gb/s");
+                assert!(auto.gbit_s >= 0.95 * best, "{words}");
+                let fastest = fixed.iter().filter(|found| found.gbit_s >= 0.99 * best);
+                let cheapest = fastest.map(|found| found.cpu_s_per_gb).fold(f64::INFINITY, f64::min);
+                if presets::machine(machine).unwrap().is_linux() && auto.gbit_s <= 1.01 * best {
+                    assert!(auto.cpu_s_per_gb <= 1.05 * cheapest, "{words}, {cheapest} s/GB");
+                }
             }
         }
     }

@@ -143,10 +143,18 @@ fn parse_port(digits: &str) -> Option<u16> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
+/// Whether what stands behind the last colon, or all of it, is a number that no port has.
+fn has_port_out_of_range(address: &str) -> bool {
+    let digits = address.rsplit(':').next().unwrap_or(address);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) && parse_port(digits).is_none()
+}
+
 /// The commonest slips, named.
 fn address_hint(address: &str) -> &'static str {
     if address.parse::<Ipv6Addr>().is_ok() {
         " (IPv6 addresses need brackets and a port)"
+    } else if has_port_out_of_range(address) {
+        " (the port is out of range: 0 to 65535 are possible)"
     } else if parse_port(address.trim_start_matches(':')).is_some() {
         " (the host is missing)"
     } else if address.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
@@ -183,8 +191,11 @@ impl FromStr for AdminAddress {
             return Ok(AdminAddress((Ipv4Addr::LOCALHOST, port).into()));
         }
         text.parse().map(AdminAddress).map_err(|_| {
+            let hint = if has_port_out_of_range(text) { address_hint(text) } else { "" };
             let text = shortened(text);
-            Error::value(format!("\"{text}\" is no admin address: write PORT (on 127.0.0.1) or ADDRESS:PORT"))
+            Error::value(format!(
+                "\"{text}\" is no admin address{hint}: write PORT (on 127.0.0.1) or ADDRESS:PORT"
+            ))
         })
     }
 }
@@ -223,7 +234,9 @@ mod tests {
             ("::1", "(IPv6 addresses need brackets and a port)"),
             ("http://*:80/", "(nothing may follow the port)"),
             ("example.org:443", "\"example.org:443\" is no address"),
-            ("*:65536", "\"*:65536\" is no address"),
+            ("*:65536", "(the port is out of range: 0 to 65535 are possible)"),
+            ("[::1]:99999999999999999999", "(the port is out of range"),
+            ("65536", "(the port is out of range"),
             ("*:+1", "\"*:+1\" is no address"),
             ("", "\"\" is no address"),
             ("htps://*:443", "did you mean \"https\"?"),
@@ -243,8 +256,12 @@ mod tests {
         ] {
             assert_eq!(text.parse::<AdminAddress>().unwrap().0.to_string(), address);
         }
-        for text in ["", "localhost", "example.org:9443", "65536", "-1"] {
+        for text in ["", "localhost", "example.org:9443", "-1"] {
             assert!(text.parse::<AdminAddress>().is_err(), "{text:?}");
+        }
+        for text in ["65536", "0.0.0.0:65536"] {
+            let message = text.parse::<AdminAddress>().unwrap_err().to_string();
+            assert!(message.contains("the port is out of range"), "{text}: {message}");
         }
     }
 }

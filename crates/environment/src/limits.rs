@@ -14,15 +14,19 @@ pub(crate) fn facts(root: &Path) -> Group {
     let mut facts = Facts::below(root);
     facts.file("kernel.perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid");
     facts.file("kernel.io_uring_disabled", "/proc/sys/kernel/io_uring_disabled");
-    let files = match facts.text("/proc/self/limits") {
-        Reading::Value(limits) => limits
-            .lines()
-            .find_map(|line| line.strip_prefix("Max open files"))
-            .and_then(|line| line.split_ascii_whitespace().next().map(str::to_owned))
-            .map_or_else(|| missing("/proc/self/limits does not tell"), Reading::Value),
-        not_available => not_available,
-    };
-    facts.note("open files", files);
+    let limits = facts.text("/proc/self/limits");
+    // The soft limit, and the hard one that the server raises it to.
+    for (fact, place) in [("open files", 0), ("most open files", 1)] {
+        let answer = match &limits {
+            Reading::Value(limits) => limits
+                .lines()
+                .find_map(|line| line.strip_prefix("Max open files"))
+                .and_then(|line| line.split_ascii_whitespace().nth(place).map(str::to_owned))
+                .map_or_else(|| missing("/proc/self/limits does not tell"), Reading::Value),
+            Reading::NotAvailable(reason) => missing(reason.clone()),
+        };
+        facts.note(fact, answer);
+    }
     for (fact, version_2, version_1, none) in [
         ("CPU time", "cpu.max", ("cpu", "cpu.cfs_quota_us"), ["max", "-1"]),
         // Version 1 has no word for "no limit", but the greatest number of whole pages.

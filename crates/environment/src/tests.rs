@@ -72,6 +72,7 @@ fn a_server_of_bare_metal_is_described() {
             ("adapter enp129s0f0np0", "NUMA node", "2"),
             ("limits", "kernel.perf_event_paranoid", "3"),
             ("limits", "open files", "1024"),
+            ("limits", "most open files", "1048576"),
             (
                 "limits",
                 "control group's CPU time",

@@ -43,13 +43,6 @@ Examples:
   linerate check --config /etc/linerate/linerate.toml
   linerate check --keys | less";
 
-const DOCTOR_EXAMPLES: &str = "\
-Connects sockets of this machine to each other and puts kernel TLS through its self-test.
-
-Examples:
-  linerate doctor
-  sudo modprobe tls && linerate doctor";
-
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   linerate completions bash > ~/.local/share/bash-completion/completions/linerate
@@ -81,9 +74,9 @@ pub(crate) enum Command {
     /// Ask a server for files, and say how fast, how late and at what price they came
     #[command(after_help = crate::load::EXAMPLES)]
     Load(Box<crate::load::LoadArguments>),
-    /// Say what this machine can do: kernel TLS, by version and cipher, and why not
-    #[command(after_help = DOCTOR_EXAMPLES)]
-    Doctor,
+    /// Say what this machine can do, why not more, and what to change
+    #[command(after_help = crate::doctor::EXAMPLES)]
+    Doctor(crate::doctor::DoctorArguments),
     /// Run the experiments of published papers here, and compare what they find
     #[command(after_help = crate::bench::EXAMPLES)]
     Bench(crate::bench::BenchArguments),
@@ -114,7 +107,7 @@ pub(crate) struct CheckArguments {
 #[derive(Args, Debug)]
 pub(crate) struct ServeArguments {
     /// Folder to serve; the root of the configuration's default site
-    #[arg(value_name = "DIR", required_unless_present = "config", value_hint = clap::ValueHint::DirPath)]
+    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     directory: Option<PathBuf>,
 
     /// Configuration file (TOML); flags win over it
@@ -204,7 +197,7 @@ impl ServeArguments {
     /// Where the settings come from, of the arguments of `command`.
     ///
     /// # Errors
-    /// A usage error where certificates and keys do not pair.
+    /// A usage error where there is nothing to serve, or certificates and keys do not pair.
     pub(crate) fn source(&self, command: &str) -> Result<Source, clap::Error> {
         if self.cert.len() != self.key.len() {
             let message = format!(
@@ -213,6 +206,9 @@ impl ServeArguments {
                 self.key.len()
             );
             return Err(usage_error(command, &message));
+        }
+        if self.directory.is_none() && self.config.is_none() {
+            return Err(usage_error(command, "give DIR, the folder to serve, or --config FILE, or both"));
         }
         let flags = Flags {
             directory: self.directory.clone(),
@@ -253,7 +249,7 @@ where
     PossibleValuesParser::new(names.iter().copied()).try_map(|name| name.parse::<T>())
 }
 
-fn admin_address(text: &str) -> Result<SocketAddr, Error> {
+pub(crate) fn admin_address(text: &str) -> Result<SocketAddr, Error> {
     text.parse::<AdminAddress>().map(|address| address.0)
 }
 

@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod cli;
+mod doctor;
 mod key_list;
 mod load;
 mod manual;
@@ -48,7 +49,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Check(arguments) => print(check::check(&arguments.serve.source("check")?)?.as_bytes())?,
         Command::Bench(arguments) => return bench::bench(arguments),
         Command::Load(arguments) => return load::load(*arguments),
-        Command::Doctor => print(linerate_server::doctor().as_bytes())?,
+        Command::Doctor(arguments) => return doctor::doctor(arguments),
         Command::Plan(arguments) => return plan::plan(&arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();

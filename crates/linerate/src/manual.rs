@@ -182,9 +182,11 @@ fn conduct() -> Roff {
         ),
         (
             "1",
-            "the configuration is wrong, the server could not start or go on, a request failed or a byte differed",
+            "the configuration is wrong, the server could not start or go on, a request failed or a byte differed, or \
+             what linerate doctor was asked about could not be looked at",
         ),
         ("2", "the command line is wrong"),
+        ("3", "linerate doctor found something to change"),
     ] {
         tagged(&mut roff, status, meaning);
     }

@@ -54,7 +54,12 @@ fn wrong_flags_are_usage_errors_with_advice() {
         (&["serve", ".", "--hsts", "1y"], "is no duration"),
         (&["serve", ".", "--cert", "a", "--cert", "b", "--key", "c"], "there are 2 --cert and 1 --key"),
         (&["check", ".", "--key", "c"], "there are 0 --cert and 1 --key"),
-        (&["serve"], "<DIR>"),
+        (&["serve"], "give DIR, the folder to serve, or --config FILE"),
+        (&["check"], "give DIR, the folder to serve, or --config FILE"),
+        (&["serve", ".", "--listen", "*:65536"], "the port is out of range: 0 to 65535 are possible"),
+        (&["serve", ".", "--admin", "99999"], "the port is out of range"),
+        (&["doctor", "--admin", "9443"], "<ADDR>"),
+        (&["doctor", "host:1", "--admin", "host:1"], "write PORT (on 127.0.0.1) or ADDRESS:PORT"),
         (&["completions", "tcsh"], "possible values: bash, elvish, fish, powershell, zsh"),
         (&["sevre"], "'serve'"),
         (&["check", "--keys", "."], "cannot be used with"),
@@ -106,7 +111,7 @@ fn wrong_flags_are_usage_errors_with_advice() {
 
 #[test]
 fn help_and_version_are_no_errors() {
-    for command in ["serve", "check", "load", "completions", "man"] {
+    for command in ["serve", "check", "load", "doctor", "completions", "man"] {
         assert!(printed(&[command, "--help"]).contains("Examples:"), "{command}");
     }
     assert_eq!(printed(&["--version"]), format!("linerate {}\n", env!("CARGO_PKG_VERSION")));

@@ -29,6 +29,6 @@ mod workplace;
 /// What every response names as its Server.
 const SERVER: Option<&str> = Some("linerate");
 
-pub use engine::kernel::doctor;
+pub use engine::kernel::{Carried as KernelCarried, Lack as KernelLack, tried as kernel_engine_tried};
 pub use run::{ServeError, check, run};
 pub use sites::SiteFault;

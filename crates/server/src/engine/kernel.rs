@@ -15,10 +15,11 @@ mod switch;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use capabilities::{Capabilities, Carried};
+pub(crate) use capabilities::Capabilities;
+pub use capabilities::{Carried, Lack};
 pub(crate) use departure::Departure;
-pub use report::doctor;
 pub(crate) use report::note;
+pub use report::tried;
 pub(crate) use switch::{Prepared, Refusal, after_control, prepare, promote, settle};
 
 use super::{Pieces, plain, source::Source};

@@ -160,7 +160,7 @@ fn more_handshakes_than_allowed_are_refused_and_counted() {
     });
     for count in 1..=5 {
         let mut stream = open(&fixture);
-        assert_eq!(rest_of(&mut stream), []);
+        assert_eq!(rest_of(&mut stream), Vec::<u8>::new());
         assert_eq!(refused(), f64::from(count));
     }
     for client in &mut established {

@@ -26,16 +26,16 @@ pub(crate) const COMBINATIONS: [(Version, Aead); 6] = [
 
 /// How the kernel carries a combination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Carried {
+pub struct Carried {
     /// It takes another key for a connection that has one (TLS 1.3, Linux 6.14).
-    pub(crate) takes_new_keys: bool,
+    pub takes_new_keys: bool,
     /// It knows `TLS_TX_ZEROCOPY_RO`, and bytes were right with it.
-    pub(crate) zero_copy: bool,
+    pub zero_copy: bool,
 }
 
 /// Why the kernel does not carry a combination.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Lack {
+pub enum Lack {
     /// The `tls` module is not loaded.
     Module,
     /// This kernel does not know the version or the cipher, or lacks the algorithm.
@@ -111,11 +111,6 @@ impl Capabilities {
     /// Whether the kernel carries any.
     pub(crate) fn any(&self) -> bool {
         self.verdicts.iter().any(Result::is_ok)
-    }
-
-    /// Whether the combinations went through the self-test.
-    pub(crate) fn tested(&self) -> bool {
-        self.tested
     }
 
     /// Whether all is there that could be: a module that is not loaded now may be later.

@@ -1,61 +1,21 @@
-//! What the kernel carries, in words: for `linerate doctor`, and once at start.
+//! What the kernel carries: as values for `linerate doctor`, in words once at start.
 
-use super::capabilities::{Capabilities, Carried, name};
-use linerate_os::kernel_tls::{self, System};
-use linerate_record::Version;
-use std::{fmt::Write, io};
+use super::capabilities::{Capabilities, Carried, Lack, name};
+use linerate_os::kernel_tls::System;
+use linerate_record::{Aead, Version};
+use std::fmt::Write;
 
-fn carried_in_words(version: Version, carried: Carried, tested: bool) -> String {
-    let mut words = if tested { "yes, self-test passed".to_owned() } else { "yes".to_owned() };
-    words.push_str(match (version, carried.takes_new_keys) {
-        (Version::Tls12, _) => "; connections end at the record limit",
-        (Version::Tls13, true) => "; new keys in place",
-        (Version::Tls13, false) => {
-            "; no new keys (Linux 6.14 has them): connections end at the record limit, or when a client asks for one"
-        }
-    });
-    words.push_str(if carried.zero_copy { "; zero-copy known" } else { "; no zero-copy" });
-    words
-}
-
-/// What kernel TLS of this machine can do for each version and cipher, as a table for people: found out now, self-test
-/// included.
+/// What kernel TLS of this machine does with each version and cipher: found out now, self-test included. It connects
+/// sockets of this machine to each other.
 #[must_use]
-pub fn doctor() -> String {
-    let capabilities = Capabilities::find(&System, true);
-    let mut text = String::from("kernel TLS\n");
-    for (combination, verdict) in capabilities.all() {
-        let words = match verdict {
-            Ok(carried) => carried_in_words(combination.0, carried, capabilities.tested()),
-            Err(lack) => lack.to_string(),
-        };
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {:<27} {words}", name(combination));
-    }
-    text.push_str(&statistics());
-    text
+pub fn tried() -> Vec<(Version, Aead, Result<Carried, Lack>)> {
+    Capabilities::find(&System, true)
+        .all()
+        .map(|((version, aead), verdict)| (version, aead, verdict.map_err(Clone::clone)))
+        .collect()
 }
 
-/// What `/proc/net/tls_stat` says that the kernel did so far.
-fn statistics() -> String {
-    match kernel_tls::statistics() {
-        Ok(statistics) => {
-            let moved: Vec<String> = statistics
-                .iter()
-                .filter(|statistic| statistic.value > 0)
-                .map(|statistic| format!("{} {}", statistic.name, statistic.value))
-                .collect();
-            let moved = if moved.is_empty() { "all zero".to_owned() } else { moved.join(", ") };
-            format!("  /proc/net/tls_stat, of this network namespace: {moved}\n")
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            "  /proc/net/tls_stat is not there: the tls module is not loaded\n".to_owned()
-        }
-        Err(error) => format!("  /proc/net/tls_stat cannot be read: {error}\n"),
-    }
-}
-
-/// The same in a line, for the log: what is carried, and why the others are not.
+/// What the kernel carries in a line, for the log: what is carried, and why the others are not.
 pub(crate) fn note(capabilities: &Capabilities) -> String {
     let mut carried = Vec::new();
     let mut lacking = Vec::<(String, Vec<String>)>::new();

@@ -1,0 +1,111 @@
+//! What would be served from: memory and disk.
+
+use linerate_environment::Reading;
+
+use crate::{Facts, Finding, Group, Use, facts::RootFacts, judge::counted};
+
+const GROUP: Group = Group::Content;
+
+pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
+    findings.push(memory(facts));
+    let Some(root) = &facts.content.root else { return };
+    let first = findings.len();
+    match &root.found {
+        Ok(found) => of_root(facts, found, findings),
+        Err(reason) => findings.push(Finding::change(
+            GROUP,
+            "content.root",
+            Use::Works,
+            format!("it cannot be looked at: {reason}"),
+        )),
+    }
+    for finding in &mut findings[first..] {
+        finding.subject = Some(root.path.clone());
+    }
+}
+
+fn memory(facts: &Facts) -> Finding {
+    let told = |reading: &Reading<u64>| match reading {
+        Reading::Value(bytes) => size(*bytes),
+        Reading::NotAvailable(reason) => format!("an amount that is not known ({reason})"),
+    };
+    let (available, cached) = (told(&facts.content.available_bytes), told(&facts.content.cached_bytes));
+    let text = format!("{available} of memory can be taken, of which files fill {cached} now");
+    Finding::ok(GROUP, "content.page_cache", text)
+}
+
+fn of_root(facts: &Facts, root: &RootFacts, findings: &mut Vec<Finding>) {
+    let more = if root.more { "more than " } else { "" };
+    let count = format!("{more}{} in {}", size(root.bytes), counted(root.files as usize, "file"));
+    findings.push(match facts.content.available_bytes {
+        Reading::Value(available) if root.bytes > available => Finding::note(
+            GROUP,
+            "content.size",
+            format!(
+                "{count}, and memory has room for {}: the rest comes from the disk each time",
+                size(available)
+            ),
+        ),
+        _ if root.more => Finding::note(GROUP, "content.size", format!("{count}; no more were looked at")),
+        _ => Finding::ok(GROUP, "content.size", format!("{count}: memory has room for all of it")),
+    });
+    let told = |reading: &Reading<String>, what: &str| match reading {
+        Reading::Value(text) => text.clone(),
+        Reading::NotAvailable(reason) => format!("{what} not known ({reason})"),
+    };
+    let disk = match (&root.rotational, &root.read_ahead_kib) {
+        (Reading::Value(turns), Reading::Value(kib)) => {
+            let kind = if *turns { "rotational, as the kernel says" } else { "not rotational" };
+            format!("{kind}, {kib} KiB read ahead")
+        }
+        (Reading::NotAvailable(reason), _) | (_, Reading::NotAvailable(reason)) => {
+            format!("the disk beneath is not known ({reason})")
+        }
+    };
+    let system = told(&root.file_system, "file system");
+    let options = told(&root.mount_options, "mount options");
+    findings.push(Finding::ok(GROUP, "content.disk", format!("{system} ({options}), {disk}")));
+    findings.push(match &root.tells_what_is_in_memory {
+        Reading::Value(true) => {
+            Finding::ok(GROUP, "content.residency", "the file system says what is in memory: no worker waits for the disk")
+        }
+        Reading::Value(false) => Finding::change(
+            GROUP,
+            "content.residency",
+            Use::Places,
+            format!(
+                "{system} does not say what is in memory (preadv2 with RWF_NOWAIT): workers wait for it; ext4, XFS and \
+                 Btrfs do"
+            ),
+        ),
+        Reading::NotAvailable(reason) => {
+            Finding::note(GROUP, "content.residency", format!("whether workers would wait is not known: {reason}"))
+        }
+    });
+    if let Reading::Value(options) = &root.mount_options
+        && !options.split(',').any(|option| option == "nodev")
+    {
+        findings.push(Finding::note(
+            GROUP,
+            "content.nodev",
+            "mounted without nodev: a device among the content is opened before it is refused",
+        ));
+    }
+}
+
+/// Bytes for people: `23.1 GiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
+    }
+    let mut amount = bytes as f64 / 1024.0;
+    let mut unit = UNITS[0];
+    for larger in &UNITS[1..] {
+        if amount < 1024.0 {
+            break;
+        }
+        (amount, unit) = (amount / 1024.0, larger);
+    }
+    format!("{amount:.1} {unit}")
+}

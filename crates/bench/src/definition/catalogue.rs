@@ -15,6 +15,7 @@ pub const EXPERIMENTS: &[(&str, &str)] = &[
     ("long-lived", include_str!("../../experiments/long-lived.toml")),
     ("handshakes", include_str!("../../experiments/handshakes.toml")),
     ("ciphers", include_str!("../../experiments/ciphers.toml")),
+    ("never-lose", include_str!("../../experiments/never-lose.toml")),
 ];
 
 /// The largest file that is taken for an experiment's.

@@ -4,6 +4,7 @@
 
 mod cautions;
 mod crossing;
+mod never_lose;
 mod price;
 
 pub(super) use cautions::cautions;
@@ -34,6 +35,7 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
             sentences.extend(most(sweep, panel, &HANDSHAKES, "handshakes in a second of server CPU"));
             sentences.extend(price::per_response(sweep, panel));
         } else {
+            sentences.extend(never_lose::sentences(sweep, panel));
             sentences.extend(price::of_tls(sweep, panel));
             sentences.extend(crossing::fixed_costs(sweep, panel));
             sentences.extend(crossing::break_even(sweep, panel));

@@ -12,13 +12,12 @@ use crate::definition::Workload;
 const RECORD_BYTES: u32 = 1 << 14;
 
 pub(super) fn probe(program: &[String], mode: Mode) -> Result<String, String> {
-    if mode == Mode::Kernel {
-        if !EngineChoice::NAMES.contains(&"kernel") {
-            return Err("this linerate has no kernel engine".to_owned());
-        }
-        if let Some(reason) = system::no_kernel_tls() {
-            return Err(reason);
-        }
+    let needs_kernel = matches!(mode, Mode::Kernel | Mode::Nic);
+    if let Some(reason) = system::no_kernel_tls().filter(|_| needs_kernel) {
+        return Err(reason);
+    }
+    if let Some(reason) = system::no_adapter_that_encrypts().filter(|_| mode == Mode::Nic) {
+        return Err(reason);
     }
     system::output_of(program, &["--version"]).map(|said| said.lines().next().unwrap_or_default().to_owned())
 }
@@ -39,9 +38,11 @@ pub(super) fn launch(program: Vec<String>, mode: Mode, place: &Place<'_>, added:
 fn configuration(mode: Mode, place: &Place<'_>, added: &str) -> String {
     let scheme = if mode == Mode::Plaintext { "http" } else { "https" };
     let engine = match mode {
-        Mode::Plaintext => "",
-        Mode::User => "engine = \"user\"\n",
-        Mode::Kernel => "engine = \"kernel\"\n",
+        Mode::Plaintext => String::new(),
+        Mode::User => format!("engine = \"{}\"\n", EngineChoice::User),
+        Mode::Kernel => format!("engine = \"{}\"\n", EngineChoice::Kernel),
+        Mode::Nic => format!("engine = \"{}\"\n", EngineChoice::Nic),
+        Mode::Auto => format!("engine = \"{}\"\n", EngineChoice::Auto),
     };
     let certificates = if mode == Mode::Plaintext {
         String::new()
@@ -83,7 +84,7 @@ mod tests {
     #[test]
     fn the_configuration_is_one_that_linerate_takes() {
         let folder = tempfile::tempdir().unwrap();
-        for mode in [Mode::Plaintext, Mode::User] {
+        for mode in [Mode::Plaintext, Mode::User, Mode::Kernel, Mode::Nic, Mode::Auto] {
             let text = with_place(&Workload::default(), |place| {
                 configuration(mode, place, "[user_engine]\nbatch = \"64KiB\"\n")
             });

@@ -22,6 +22,8 @@ use crate::definition::{OwnServer, Workload};
 pub(crate) const BUILT_IN: &[&str] = &[
     "linerate user",
     "linerate kernel",
+    "linerate nic",
+    "linerate auto",
     "linerate plaintext",
     "nginx tls",
     "nginx ktls",
@@ -62,6 +64,10 @@ enum Mode {
     User,
     /// TLS in the kernel.
     Kernel,
+    /// TLS in the network adapter.
+    Nic,
+    /// What the server decides by itself, connection by connection.
+    Auto,
 }
 
 /// What every server is told alike.
@@ -188,10 +194,13 @@ impl Kind {
             "plaintext" => Mode::Plaintext,
             "user" | "tls" => Mode::User,
             "kernel" | "ktls" => Mode::Kernel,
+            "nic" => Mode::Nic,
+            "auto" => Mode::Auto,
             _ => return None,
         };
         match product {
             "linerate" => Some(Self::Linerate(mode)),
+            _ if matches!(mode, Mode::Nic | Mode::Auto) => None,
             "nginx" => Some(Self::Nginx(mode)),
             "caddy" => Some(Self::Caddy(mode)),
             "h2o" => Some(Self::H2o(mode)),

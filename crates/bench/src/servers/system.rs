@@ -33,6 +33,19 @@ pub(super) fn output_of(command: &[String], arguments: &[&str]) -> Result<String
     Ok(said)
 }
 
+/// Why connections cannot be given to an adapter here, if they cannot.
+pub(super) fn no_adapter_that_encrypts() -> Option<String> {
+    let interfaces = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    let encrypts = |name: &str| {
+        linerate_os::adapter::features(name)
+            .is_ok_and(|features| features.get("tls-hw-tx-offload").copied().unwrap_or_default())
+    };
+    let there = interfaces.into_iter().any(|interface| interface.file_name().to_str().is_some_and(encrypts));
+    (!there).then(|| {
+        "no adapter encrypts here (as root, where one can: ethtool -K DEVICE tls-hw-tx-offload on)".to_owned()
+    })
+}
+
 /// Why connections cannot be given to kernel TLS here, if they cannot.
 pub(super) fn no_kernel_tls() -> Option<String> {
     // tls is listed once its module is loaded (or built in); loading it takes CAP_NET_ADMIN, and is not ours to do.

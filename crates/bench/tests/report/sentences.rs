@@ -167,6 +167,18 @@ fn no_break_even_where_the_crossing_is_within_the_noise() {
 }
 
 #[test]
+fn auto_is_held_against_the_best_and_the_worst_fixed_engine() {
+    let run = fixtures::never_lose();
+    assert_said(&run, "linerate auto, server CPU per byte: at most 1.1");
+    assert_said(&run, "that of the best fixed engine; the worst needs up to 6.8");
+    assert_said(&run, "at 1 kB no difference to linerate user, kernel for everything 6.8");
+    assert_said(&run, "× that of linerate user, kernel for everything 2.5");
+    assert_said(&run, "at 1 GB no difference to kernel for everything, linerate user 1.3");
+    assert_said(&run, "linerate auto, time per byte: ");
+    assert_not_said(&fixtures::file_sizes(), "fixed engine");
+}
+
+#[test]
 fn limits_of_the_run_are_said() {
     let run = fixtures::connections(6, 1.0, 3);
     assert_said(&run, "At 4 of 40 points the load client was the limit");

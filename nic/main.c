@@ -8,6 +8,8 @@
  *
  * The module's one job here: to make the ports, and to take them away, at its end or when a step of making them fails.
  */
+#define pr_fmt(format) KBUILD_MODNAME ": " format
+
 #include <linux/module.h>
 #include <linux/rtnetlink.h>
 

@@ -104,6 +104,7 @@ FIGURE(setups_per_second, int, "set-ups that the firmware begins in a second; 0:
 FIGURE(command_timeout_ms, int, "set-ups that would wait longer are refused; 0: none are");
 FIGURE(rate_mbps, int, "the wire's rate; 0: no limit");
 FIGURE(resync_us, int, "to bring a connection's state to another place in its stream");
-FIGURE(resync_by_software, bool, "frames out of order go to the software fallback until the core resynchronises (nfp); otherwise the adapter rereads the record (mlx5)");
+FIGURE(resync_by_software, bool,
+       "frames out of order are sealed by software until the core resynchronises; otherwise the record is read again");
 FIGURE(drop_nth, int, "every Nth large frame is lost on the wire");
 FIGURE(corrupt_nth, int, "one bit is wrong in every Nth frame that was sealed here");

@@ -138,13 +138,32 @@ static bool has(const struct flow *flow, u32 seq)
 	       before(seq, flow->record_seq + flow->record_bytes);
 }
 
-/* Reads the record that holds `seq`, in the clear, as an adapter does from the host's memory. */
+/* Copies a record, in the clear, as an adapter reads it from the host's memory. */
+static int copy_record(struct flow *flow, const struct tls_record_info *info)
+{
+	unsigned int bytes = 0;
+	int i;
+
+	for (i = 0; i < info->num_frags; i++) {
+		const skb_frag_t *frag = &info->frags[i];
+
+		if (bytes + skb_frag_size(frag) > LNIC_RECORD_BYTES)
+			return -EMSGSIZE;
+		memcpy(flow->record + bytes, skb_frag_address(frag), skb_frag_size(frag));
+		bytes += skb_frag_size(frag);
+	}
+	if (bytes != info->len || bytes < LNIC_OVERHEAD_BYTES)
+		return -EMSGSIZE;
+	flow->record_bytes = bytes;
+	return 0;
+}
+
+/* Reads the record that holds `seq`. -ENOENT: that is from before the adapter had the connection. */
 static int read_record(struct flow *flow, struct tls_offload_context_tx *context, u32 seq, u64 *sequence)
 {
 	struct tls_record_info *info;
-	unsigned int bytes = 0;
 	unsigned long flags;
-	int i, err = 0;
+	int err;
 
 	/* What is acknowledged is freed under this lock. */
 	spin_lock_irqsave(&context->lock, flags);
@@ -153,15 +172,9 @@ static int read_record(struct flow *flow, struct tls_offload_context_tx *context
 		err = -ENODATA;
 	} else if (tls_record_is_start_marker(info)) {
 		err = -ENOENT;
-	} else if (info->len < LNIC_OVERHEAD_BYTES || info->len > LNIC_RECORD_BYTES) {
-		err = -EMSGSIZE;
 	} else {
-		for (i = 0; i < info->num_frags; i++) {
-			memcpy(flow->record + bytes, skb_frag_address(&info->frags[i]), skb_frag_size(&info->frags[i]));
-			bytes += skb_frag_size(&info->frags[i]);
-		}
+		err = copy_record(flow, info);
 		flow->record_seq = tls_record_start_seq(info);
-		flow->record_bytes = bytes;
 	}
 	spin_unlock_irqrestore(&context->lock, flags);
 	return err;
@@ -311,20 +324,33 @@ static struct sk_buff *transmit_offloaded(struct lnic_port *port, struct lnic_qu
 	return copy;
 }
 
+/*
+ * A frame that the core marked as plaintext, of a connection that no adapter has. When the core takes a connection away
+ * from its adapter it has software seal the frames instead, which leaves the mark; whatever else bears it is in the
+ * clear, and is not let out.
+ */
+static struct sk_buff *transmit_orphaned(struct lnic_queue *queue, struct sk_buff *skb)
+{
+	struct sock *sk = skb->sk;
+
+	if (sk && sk_fullsock(sk) && READ_ONCE(sk->sk_validate_xmit_skb)) {
+		lnic_count(queue, LNIC_TLS_FALLBACK, 1);
+		skb->decrypted = 0;
+		return skb;
+	}
+	lnic_count(queue, LNIC_TLS_DROP_BYPASS_REQ, 1);
+	kfree_skb(skb);
+	return NULL;
+}
+
 /* What is to go on the wire for this frame; NULL if nothing. */
 struct sk_buff *lnic_tls_transmit(struct lnic_port *port, struct lnic_queue *queue, struct sk_buff *skb, bool *sealed)
 {
 	struct tls_context *context;
 	struct flow *flow;
 
-	if (!lnic_is_offloaded(skb)) {
-		if (!skb->decrypted)
-			return skb;
-		/* Plaintext of a connection that was taken from its adapter while this waited in a queue. */
-		lnic_count(queue, LNIC_TLS_DROP_BYPASS_REQ, 1);
-		kfree_skb(skb);
-		return NULL;
-	}
+	if (!lnic_is_offloaded(skb))
+		return skb->decrypted ? transmit_orphaned(queue, skb) : skb;
 	context = tls_get_ctx(skb->sk);
 	if (!skb->decrypted) {
 		flow = *place_of(context);

@@ -7,7 +7,10 @@
  * between: a loop around Rust's std::hint::spin_loop() or C's _mm_pause(). It needs no privilege and no assembler,
  * and nothing else does it: locks spin a hundred times at most. At each mark a line is written:
  *
- *     mark NUMBER user COUNT kernel COUNT      (instructions since the mark before)
+ *     mark NUMBER user COUNT kernel COUNT adapter COUNT      (instructions since the mark before)
+ *
+ * What the software adapter does in the place of one of silicon (nic/nic.h, LNIC_ADAPTER_BEGINS) is counted as the
+ * adapter's, not the kernel's.
  *
  * The declarations are QEMU's plugin API (include/qemu/qemu-plugin.h, GPL-2.0-or-later), written out because Debian
  * packages no header. The plugin becomes part of QEMU when it is loaded, hence its licence; nothing of it is part of
@@ -51,14 +54,32 @@ static qemu_plugin_u64 in_user, in_kernel;
 static uint64_t marked_user, marked_kernel, paused_user;
 static unsigned marks, pauses;
 
+/* Of the kernel's: the adapter's since the last mark, and the kernel's when the adapter began. */
+static uint64_t in_adapter, adapter_began;
+
 static void mark(void)
 {
     uint64_t user = qemu_plugin_u64_sum(in_user), kernel = qemu_plugin_u64_sum(in_kernel);
 
-    fprintf(out, "mark %u user %" PRIu64 " kernel %" PRIu64 "\n", marks++, user - marked_user, kernel - marked_kernel);
+    fprintf(out, "mark %u user %" PRIu64 " kernel %" PRIu64 " adapter %" PRIu64 "\n", marks++, user - marked_user,
+            kernel - marked_kernel - in_adapter, in_adapter);
     fflush(out);
     marked_user = user;
     marked_kernel = kernel;
+    in_adapter = 0;
+}
+
+/* The adapter is one processor's at a time: the guest has one. */
+static void adapter_begins(unsigned processor, void *data)
+{
+    (void)processor, (void)data;
+    adapter_began = qemu_plugin_u64_sum(in_kernel);
+}
+
+static void adapter_ends(unsigned processor, void *data)
+{
+    (void)processor, (void)data;
+    in_adapter += qemu_plugin_u64_sum(in_kernel) - adapter_began;
 }
 
 /* Before each `pause` of user space. */
@@ -77,17 +98,26 @@ static void pause_executed(unsigned processor, void *data)
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     static const uint8_t pause[] = { 0xf3, 0x90 };
+    static const uint8_t begins[] = { 0x0f, 0x1f, 0x80, 0x4e, 0x49, 0x43, 0x42 }, ends[] = { 0x0f, 0x1f, 0x80, 0x4e, 0x49, 0x43, 0x45 };
     size_t count = qemu_plugin_tb_n_insns(tb);
     bool is_user = !(qemu_plugin_tb_vaddr(tb) >> 63);
-    uint8_t bytes[sizeof pause];
+    uint8_t bytes[sizeof begins];
 
     (void)id;
     qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, is_user ? in_user : in_kernel, count);
-    for (size_t i = 0; is_user && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        size_t length = qemu_plugin_insn_data(insn, bytes, sizeof bytes);
+        void (*executed)(unsigned, void *) = NULL;
 
-        if (qemu_plugin_insn_data(insn, bytes, sizeof bytes) == sizeof pause && !memcmp(bytes, pause, sizeof pause))
-            qemu_plugin_register_vcpu_insn_exec_cb(insn, pause_executed, QEMU_PLUGIN_CB_NO_REGS, NULL);
+        if (is_user && length == sizeof pause && !memcmp(bytes, pause, sizeof pause))
+            executed = pause_executed;
+        else if (!is_user && length == sizeof begins && !memcmp(bytes, begins, sizeof begins))
+            executed = adapter_begins;
+        else if (!is_user && length == sizeof ends && !memcmp(bytes, ends, sizeof ends))
+            executed = adapter_ends;
+        if (executed)
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, executed, QEMU_PLUGIN_CB_NO_REGS, NULL);
     }
 }
 

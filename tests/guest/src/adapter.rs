@@ -6,9 +6,10 @@
 use linerate_end_to_end::{Finished, Program, skip, wait_until};
 use std::{
     fs,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 /// The network namespace of the far end.
@@ -86,11 +87,36 @@ impl Adapter {
     /// whatever certificate it has: names are not what is tested.
     #[track_caller]
     pub fn fetch(&self, from: IpAddr, port: u16, name: &str, arguments: &[&str]) -> Finished {
+        self.fetching(from, port, name, arguments).run()
+    }
+
+    /// As [`Adapter::fetch`], not yet run.
+    #[must_use]
+    pub fn fetching(&self, from: IpAddr, port: u16, name: &str, arguments: &[&str]) -> Program {
         let host = if from.is_ipv6() { format!("[{from}]") } else { from.to_string() };
         let url = format!("https://{host}:{port}/{name}");
         let fixed = ["--silent", "--show-error", "--insecure", "--noproxy", "*", "--max-time", "60"];
         let version: &[&str] = if arguments.contains(&"--tlsv1.3") { &[] } else { &["--tls-max", "1.2"] };
-        self.far("curl", &fixed).arguments(version).arguments(arguments).arguments([&url]).run()
+        let program = self.far("curl", &fixed).arguments(version).arguments(arguments).arguments([&url]);
+        program.limit(Duration::from_secs(90))
+    }
+
+    /// A connection from the far side by TLS 1.2 that asks for nothing. nginx hands it to the kernel all the same, right
+    /// after the handshake.
+    ///
+    /// # Panics
+    /// If openssl cannot be run.
+    #[must_use]
+    pub fn hold_connection(&self, to: IpAddr, port: u16) -> HeldConnection {
+        let client = Command::new("ip")
+            .args(["netns", "exec", FAR, "openssl", "s_client", "-tls1_2", "-quiet", "-connect"])
+            .arg(SocketAddr::new(to, port).to_string())
+            // Held open: it ends when it is told to.
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        HeldConnection(client.expect("openssl can be run"))
     }
 
     /// Changes a parameter of the loaded module.
@@ -145,6 +171,17 @@ impl Adapter {
     #[track_caller]
     pub fn assert_kernel_is_well(&self) {
         assert_well(&kernel_messages()[self.messages..]);
+    }
+}
+
+/// See [`Adapter::hold_connection`]. Ended when dropped.
+#[derive(Debug)]
+pub struct HeldConnection(Child);
+
+impl Drop for HeldConnection {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

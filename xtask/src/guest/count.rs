@@ -128,11 +128,11 @@ fn join(transfers: &str, marks: &str) -> Result<Vec<Counted>> {
         .collect())
 }
 
-/// `mark 3 user 1200 kernel 3400`
+/// `mark 3 user 1200 kernel 3400 adapter 0`: the software adapter has no part in these transfers.
 fn parse_mark(line: &str) -> Result<(u64, u64)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
-        ["mark", _, "user", user, "kernel", kernel] => Ok((user.parse()?, kernel.parse()?)),
+        ["mark", _, "user", user, "kernel", kernel, "adapter", "0"] => Ok((user.parse()?, kernel.parse()?)),
         _ => bail!("the plugin wrote {line:?}"),
     }
 }
@@ -196,8 +196,8 @@ mod tests {
     #[test]
     fn what_a_transfer_cost_stands_at_its_second_mark() {
         let transfers = [line(Subject::NginxUser), line(Subject::LinerateUser)].join("\n");
-        let marks = "mark 0 user 9 kernel 9\nmark 1 user 3000 kernel 1000\n\
-                     mark 2 user 9 kernel 9\nmark 3 user 1000 kernel 500\n";
+        let marks = "mark 0 user 9 kernel 9 adapter 0\nmark 1 user 3000 kernel 1000 adapter 0\n\
+                     mark 2 user 9 kernel 9 adapter 0\nmark 3 user 1000 kernel 500 adapter 0\n";
         let counted = join(&transfers, marks).unwrap();
         assert_eq!((counted[1].user, counted[1].kernel), (1000, 500));
         let text = table(&counted);
@@ -211,8 +211,8 @@ mod tests {
     #[test]
     fn a_mark_too_few_is_no_result() {
         let one = line(Subject::NginxPlain);
-        assert!(join(&one, "mark 0 user 1 kernel 1\n").is_err());
-        assert!(join(&one, "mark 0 user 1 kernel 1\nmark 1 user x kernel 1\n").is_err());
+        assert!(join(&one, "mark 0 user 1 kernel 1 adapter 0\n").is_err());
+        assert!(join(&one, "mark 0 user 1 kernel 1 adapter 0\nmark 1 user x kernel 1 adapter 0\n").is_err());
         assert!(join("hello\n", "").is_err());
     }
 

@@ -1,7 +1,7 @@
 //! What these tests need: the adapter, a site of odd lengths, and nginx before it.
 
-use linerate_end_to_end::{CertificatePair, Server, ServerSetup, Site, skip};
-use linerate_guest_tests::{Adapter, Nginx, TlsStatistics, has_kernel_tls};
+use linerate_end_to_end::{CertificatePair, Server, ServerSetup, Site, linerate_binary, skip};
+use linerate_guest_tests::{Adapter, HeldConnection, Nginx, TlsStatistics, has_kernel_tls};
 use std::net::IpAddr;
 use tempfile::TempDir;
 
@@ -68,5 +68,34 @@ impl Fixture {
         let before = TlsStatistics::now();
         self.fetch(name, arguments);
         assert_eq!((before.moved("TlsTxDevice"), before.moved("TlsTxSw")), (1, 0), "{name} {arguments:?}");
+    }
+
+    /// A connection to nginx that asks for nothing; see [`Adapter::hold_connection`].
+    #[track_caller]
+    pub(crate) fn hold_connection(&self) -> HeldConnection {
+        self.adapter.hold_connection(self.nginx.kernel_tls.ip(), self.nginx.kernel_tls.port())
+    }
+
+    /// So many requests from the far side, each on a connection of its own, four at a time; every byte is compared.
+    #[track_caller]
+    pub(crate) fn load_with_new_connections(&self, name: &str, requests: u32) {
+        let url = format!("https://{}/{name}", self.nginx.kernel_tls);
+        let (file, requests) = (self.site.path().join(name), requests.to_string());
+        let program = linerate_binary();
+        let run = self
+            .adapter
+            .far(
+                program.to_str().unwrap(),
+                &["load", &url, "--insecure", "--tls", "1.2", "--close", "-c", "4"],
+            )
+            .arguments(["-n", &requests, "--verify", file.to_str().unwrap()])
+            .run();
+        assert!(
+            run.text().contains("verified    every byte is its source's"),
+            "{}{}",
+            run.text(),
+            run.stderr
+        );
+        drop(run.success());
     }
 }

@@ -2,4 +2,7 @@
 //! that bytes are equal whatever happens to the connection.
 
 mod fixture;
+mod life;
+mod limits;
 mod transfers;
+mod trouble;

@@ -1,7 +1,9 @@
 //! Transfers that go well: both versions of IP, both ciphers, with bursts and without, ranges, several queues.
 
 use crate::fixture::{Fixture, LARGE};
+use linerate_end_to_end::Program;
 use linerate_guest_tests::{Adapter, TlsStatistics};
+use std::time::Duration;
 
 #[test]
 fn equal_bytes_by_the_device() {
@@ -51,4 +53,43 @@ fn linerate_sends_by_the_device() {
     }
     assert_eq!((before.moved("TlsTxDevice"), before.moved("TlsTxSw")), (3, 0));
     assert_eq!(server.metric("linerate_kernel_tls_promotions_total", ""), 3.0);
+}
+
+#[test]
+fn openssl_reads_what_the_device_sealed() {
+    let Some(fixture) = Fixture::load("openssl_reads_what_the_device_sealed", &[]) else { return };
+    let before = TlsStatistics::now();
+    let address = fixture.nginx.kernel_tls.to_string();
+    let quiet = ["s_client", "-tls1_2", "-quiet", "-ign_eof", "-connect", &address];
+    let request = format!("GET /{LARGE} HTTP/1.0\r\n\r\n");
+    let shown =
+        fixture.adapter.far("openssl", &quiet).types(Duration::ZERO, request.as_bytes()).run().success();
+    assert!(shown.ends_with(&fixture.site.bytes(LARGE)), "{} bytes", shown.len());
+    assert_eq!(before.moved("TlsTxDevice"), 1);
+}
+
+#[test]
+fn bursts_can_be_switched_off() {
+    let Some(fixture) = Fixture::load("bursts_can_be_switched_off", &[]) else { return };
+    let frames = |adapter: &Adapter| adapter.counter("tx_tls_encrypted_packets");
+    for features in [["tso", "off", "gso", "on"], ["tso", "off", "gso", "off"], ["tso", "on", "gso", "on"]] {
+        drop(Program::new("ethtool", ["-K", Adapter::NEAR_DEVICE]).arguments(features).run().success());
+        let before = frames(&fixture.adapter);
+        fixture.fetch_by_device(LARGE, &[]);
+        // As many frames, whoever cuts the bursts.
+        assert!(frames(&fixture.adapter) - before > 2000, "{features:?}");
+    }
+}
+
+#[test]
+fn connections_use_several_queues() {
+    let Some(fixture) = Fixture::load("connections_use_several_queues", &["queues=4"]) else { return };
+    let before = TlsStatistics::now();
+    fixture.load_with_new_connections("65543.bin", 12);
+    assert_eq!((before.moved("TlsTxDevice"), before.moved("TlsTxSw")), (12, 0));
+    let by_queue =
+        [0, 1, 2, 3].map(|queue| fixture.adapter.counter(&format!("tx{queue}_tls_encrypted_bytes")));
+    assert!(by_queue.iter().filter(|bytes| **bytes > 0).count() >= 2, "{by_queue:?}");
+    assert_eq!(by_queue.iter().sum::<u64>(), fixture.adapter.counter("tx_tls_encrypted_bytes"));
+    assert!(by_queue.iter().sum::<u64>() > 12 * 65_543);
 }

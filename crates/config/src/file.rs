@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use crate::document::{Document, FreeEntry, Table, Value};
 use crate::keys::Section;
 use crate::rules::{Draft, Said, SiteDraft};
-use crate::settings::{KernelEngine, Limits, Timeouts, Tls, UserEngine};
+use crate::settings::{CalibrationFile, KernelEngine, Limits, Placement, Timeouts, Tls, UserEngine};
 use crate::site::{CacheControlRule, CertificateFiles, HeaderRule, SitePolicy};
 use crate::{AdminAddress, Error, Fault, Hsts, ListenAddress, LogTarget, Origin, header, site_name};
 
@@ -82,6 +82,9 @@ fn read_top(table: Table<'_>) -> Draft {
     }
     if let Some(kernel_engine) = section("kernel_engine", Section::KernelEngine) {
         read_kernel_engine(kernel_engine, &mut draft.kernel_engine);
+    }
+    if let Some(placement) = section("placement", Section::Placement) {
+        read_placement(placement, &mut draft.placement);
     }
     let mut default_certificates = Vec::new();
     if let Some(defaults) = section("site_defaults", Section::SiteDefaults) {
@@ -179,6 +182,20 @@ fn read_user_engine(table: Table<'_>, engine: &mut UserEngine) {
 fn read_kernel_engine(table: Table<'_>, engine: &mut KernelEngine) {
     table.set("from", &mut engine.from_bytes, |value| value.size_bytes(0..=64 * TIB));
     table.set("after", &mut engine.after_bytes, |value| value.size_bytes(0..=64 * TIB));
+}
+
+fn read_placement(table: Table<'_>, placement: &mut Placement) {
+    table.set("calibration", &mut placement.calibration, |value| {
+        Some(Some(CalibrationFile { path: value.path()?, origin: value.origin() }))
+    });
+    table.set("nic_set_ups_per_second", &mut placement.nic_set_ups_per_second, |value| {
+        value.integer(0..=10_000_000).map(Some)
+    });
+    table.set("max_retransmitted_percent", &mut placement.max_retransmitted_percent, |value| {
+        value.integer(0..=100)
+    });
+    table.set("learning", &mut placement.learning, Value::boolean);
+    table.set("trial_every", &mut placement.trial_every, |value| value.integer(0..=1_000_000_000));
 }
 
 fn read_site(table: Table<'_>, policy: &SitePolicy, certificates: &[CertificateFiles]) -> SiteDraft {

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use crate::rules::{Draft, Said, SiteDraft};
+use crate::settings::CalibrationFile;
 use crate::site::CertificateFiles;
 use crate::{
     CipherSuites, CpuList, EngineChoice, Fault, Groups, Hsts, ListenAddress, LogFormat, LogTarget, Origin,
@@ -29,6 +30,8 @@ pub struct Flags {
     pub cpus: Option<CpuList>,
     /// `--engine`
     pub engine: Option<EngineChoice>,
+    /// `--calibration`
+    pub calibration: Option<PathBuf>,
     /// `--access-log`
     pub access_log: Option<LogTarget>,
     /// `--log-format`
@@ -61,6 +64,10 @@ impl Flags {
         replace(&mut draft.workers, self.workers, "--workers");
         replace(&mut draft.cpus, self.cpus.clone(), "--cpus");
         draft.engine = self.engine.unwrap_or(draft.engine);
+        if let Some(path) = &self.calibration {
+            let origin = Origin::Flag("--calibration");
+            draft.placement.calibration = Some(CalibrationFile { path: path.clone(), origin });
+        }
         replace(&mut draft.access_log, self.access_log.clone(), "--access-log");
         draft.log_format = self.log_format.unwrap_or(draft.log_format);
         draft.tls.minimum_version = self.minimum_version.unwrap_or(draft.tls.minimum_version);

@@ -17,6 +17,8 @@ pub enum Section {
     UserEngine,
     /// `[kernel_engine]`
     KernelEngine,
+    /// `[placement]`
+    Placement,
     /// `[[site]]`
     Site,
     /// `[site_defaults]`, which has the keys of `[[site]]` but `names` and `root`
@@ -33,12 +35,13 @@ pub enum Section {
 
 impl Section {
     /// The sections that are tables at the top of the file.
-    pub(crate) const AT_TOP: [(&'static str, Section); 7] = [
+    pub(crate) const AT_TOP: [(&'static str, Section); 8] = [
         ("tls", Section::Tls),
         ("limits", Section::Limits),
         ("timeouts", Section::Timeouts),
         ("user_engine", Section::UserEngine),
         ("kernel_engine", Section::KernelEngine),
+        ("placement", Section::Placement),
         ("site_defaults", Section::SiteDefaults),
         ("site", Section::Site),
     ];
@@ -56,6 +59,10 @@ impl Section {
                 "[kernel_engine]",
                 "When a connection moves to kernel TLS or an adapter, for good. It has an effect with engine = \"kernel\" and \
                  \"nic\" only.",
+            ),
+            Section::Placement => (
+                "[placement]",
+                "By what engine = \"auto\" decides who carries a connection; see also the admin page /placement.",
             ),
             Section::Site => {
                 ("[[site]]", "What is served; one block a site. Without names it is the default site.")
@@ -88,6 +95,7 @@ impl Section {
             Section::Timeouts => "timeouts.",
             Section::UserEngine => "user_engine.",
             Section::KernelEngine => "kernel_engine.",
+            Section::Placement => "placement.",
             Section::Site => "site.",
             Section::SiteDefaults => "site_defaults.",
             Section::Certificates => "certificates.",
@@ -406,6 +414,48 @@ pub const KEYS: &[Key] = &[
         r#""0B""#,
         r#""4MiB""#,
         "Bytes that a connection sends by the user engine before it may move; it then moves in the middle of a response.",
+    ),
+    key(
+        Section::Placement,
+        "calibration",
+        "path",
+        "(none: published figures, by which software kernel TLS never pays)",
+        r#""/var/lib/linerate/calibration.toml""#,
+        "What each engine costs on this machine, as linerate calibrate measured it. A file that was measured on another \
+         kernel or processor is not used, with a warning.",
+    ),
+    key(
+        Section::Placement,
+        "nic_set_ups_per_second",
+        "integer, 0 to 10000000",
+        "(half of what the adapter can do)",
+        "400",
+        "Connections that an adapter is asked to set up in a second, by all workers together; 0 asks for none.",
+    ),
+    key(
+        Section::Placement,
+        "max_retransmitted_percent",
+        "integer, 0 to 100",
+        "1",
+        "5",
+        "A connection of whose bytes more were sent again stays off the adapter.",
+    ),
+    key(
+        Section::Placement,
+        "learning",
+        "true or false",
+        "true",
+        "false",
+        "Whether what transfers really cost corrects what was calibrated. It corrects only what was tried.",
+    ),
+    key(
+        Section::Placement,
+        "trial_every",
+        "integer, 0 to 1000000000",
+        "0",
+        "1000",
+        "One of so many large responses moves to kernel TLS although that is not expected to pay, to learn whether it \
+         does; 0 tries none.",
     ),
     key(
         Section::Site,

@@ -55,7 +55,10 @@ pub use keys::{KEYS, Key, Section};
 pub use listen::{AdminAddress, ListenAddress, Listener, ListenerKind};
 pub use path_glob::PathGlob;
 pub use quantity::{duration_text, parse_duration_ms, parse_size_bytes, size_text};
-pub use settings::{AccessLog, KernelEngine, Limits, LogTarget, Settings, Timeouts, Tls, UserEngine};
+pub use settings::{
+    AccessLog, CalibrationFile, KernelEngine, Limits, LogTarget, Placement, Settings, Timeouts, Tls,
+    UserEngine,
+};
 pub use site::{CacheControlRule, CertificateFiles, HeaderRule, Site, SitePolicy};
 pub use source::Source;
 pub use toml_fault::toml_fault;

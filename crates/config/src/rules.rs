@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use crate::settings::{AccessLog, KernelEngine, Limits, Settings, Timeouts, Tls, UserEngine};
+use crate::settings::{AccessLog, KernelEngine, Limits, Placement, Settings, Timeouts, Tls, UserEngine};
 use crate::site::{CertificateFiles, Site, SitePolicy};
 use crate::{
     CpuList, EngineChoice, Fault, ListenAddress, Listener, ListenerKind, LogFormat, LogTarget, Origin,
@@ -55,6 +55,7 @@ pub(crate) struct Draft {
     pub(crate) log_format: LogFormat,
     pub(crate) user_engine: UserEngine,
     pub(crate) kernel_engine: KernelEngine,
+    pub(crate) placement: Placement,
     pub(crate) default_policy: SitePolicy,
     pub(crate) default_certificates: Vec<CertificateFiles>,
     pub(crate) sites: Vec<SiteDraft>,
@@ -78,6 +79,7 @@ impl Draft {
             log_format: LogFormat::default(),
             user_engine: UserEngine::default(),
             kernel_engine: KernelEngine::default(),
+            placement: Placement::default(),
             default_policy: SitePolicy::default(),
             default_certificates: Vec::new(),
             sites: Vec::new(),
@@ -114,6 +116,7 @@ impl Draft {
             }),
             user_engine: self.user_engine,
             kernel_engine: self.kernel_engine,
+            placement: self.placement,
         })
     }
 

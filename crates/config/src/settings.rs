@@ -38,6 +38,8 @@ pub struct Settings {
     pub user_engine: UserEngine,
     /// When connections move to the kernel engine, if `engine` asks for it.
     pub kernel_engine: KernelEngine,
+    /// By what is decided where `engine` leaves it to the server.
+    pub placement: Placement,
 }
 
 impl Settings {
@@ -196,6 +198,43 @@ impl Default for KernelEngine {
     fn default() -> Self {
         KernelEngine { from_bytes: 64 << 10, after_bytes: 0 }
     }
+}
+
+/// By what the server decides who carries a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// What each engine costs on this machine; `None` takes published figures.
+    pub calibration: Option<CalibrationFile>,
+    /// Connections that an adapter is asked to set up in a second, by all workers together; `None` is half of what it can
+    /// do.
+    pub nic_set_ups_per_second: Option<u64>,
+    /// A connection of whose bytes more were sent again stays off the adapter.
+    pub max_retransmitted_percent: u32,
+    /// Whether what transfers cost corrects what was calibrated.
+    pub learning: bool,
+    /// One of so many large responses is moved only to learn what it costs; 0 is none.
+    pub trial_every: u32,
+}
+
+impl Default for Placement {
+    fn default() -> Self {
+        Placement {
+            calibration: None,
+            nic_set_ups_per_second: None,
+            max_retransmitted_percent: 1,
+            learning: true,
+            trial_every: 0,
+        }
+    }
+}
+
+/// A file that `linerate calibrate` wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CalibrationFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Where it was named.
+    pub origin: Origin,
 }
 
 /// How requests are logged.

@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use crate::{AccessLog, CertificateFiles, Error, Fault, LogTarget, Origin, Settings, Site};
+use crate::{AccessLog, CalibrationFile, CertificateFiles, Error, Fault, LogTarget, Origin, Settings, Site};
 
 impl Settings {
-    /// Checks that every root is a folder that can be read, every certificate and key a file that can be read, and the
-    /// access log's folder is there. What certificates and keys contain is not looked at.
+    /// Checks that every root is a folder that can be read, every certificate and key and the calibration a file that can
+    /// be read, and the access log's folder is there. What is in the files is not looked at.
     ///
     /// # Errors
     /// [`Error::Invalid`] with every fault, each with the place that names the file.
@@ -19,6 +19,15 @@ impl Settings {
             for pair in &site.certificates {
                 verify_pair(pair, &mut faults);
             }
+        }
+        if let Some(CalibrationFile { path, origin }) = &self.placement.calibration
+            && let Err(reason) = readable_file(path)
+        {
+            let message = format!(
+                "the calibration {} cannot be read: {reason}; `linerate calibrate` makes one",
+                path.display()
+            );
+            push(&mut faults, origin, message);
         }
         if let Some(AccessLog { target: LogTarget::File(file), origin, .. }) = &self.access_log {
             verify_log(file, origin, &mut faults);

@@ -24,6 +24,21 @@ pub use reading::Reading;
 /// A group of facts: what is asked, and the answer.
 pub type Group = BTreeMap<String, Reading<String>>;
 
+/// Kernel and processor by name, as a calibration keeps them to know its machine again: `Linux 6.12.41`, and what
+/// `/proc/cpuinfo` calls the model. `unknown` where they cannot be told.
+#[must_use]
+pub fn kernel_and_processor() -> (String, String) {
+    let root = Path::new("/");
+    let named = |group: &Group, fact: &str| {
+        group.get(fact).and_then(Reading::value).map_or("unknown", String::as_str).to_owned()
+    };
+    let release = match Files::below(root).text("/proc/sys/kernel/osrelease") {
+        Reading::Value(release) => words(&release),
+        Reading::NotAvailable(_) => "unknown".to_owned(),
+    };
+    (format!("Linux {release}"), named(&cpu::facts(root), "model"))
+}
+
 /// Reads the environment of this process.
 #[must_use]
 pub fn capture() -> BTreeMap<String, Group> {

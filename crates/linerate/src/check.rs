@@ -3,12 +3,12 @@
 use std::error::Error;
 use std::fmt::Write;
 
-use linerate_config::Source;
+use linerate_config::{EngineChoice, Source};
 
 use crate::summary::Summary;
 
-/// Validates what `source` says, opens the folders and loads the certificates that it names, and describes what would
-/// run.
+/// Validates what `source` says, opens the folders and loads the certificates and the calibration that it names, and
+/// describes what would run.
 ///
 /// # Errors
 /// Every fault, one a line, with its place.
@@ -17,6 +17,11 @@ pub(crate) fn check(source: &Source) -> Result<String, Box<dyn Error>> {
     settings.verify_files()?;
     let warnings = linerate_server::check(&settings)?;
     let mut said = Summary(&settings).to_string();
+    if settings.engine == EngineChoice::Auto && settings.https_port().is_some() {
+        for line in linerate_server::break_evens(&settings)? {
+            writeln!(said, "{:<14} {line}", "placement")?;
+        }
+    }
     for warning in warnings {
         writeln!(said, "{:<14} {warning}", "warning")?;
     }

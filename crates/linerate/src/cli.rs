@@ -184,6 +184,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "ENGINE", help_heading = "Workers", value_parser = one_of::<EngineChoice>(EngineChoice::NAMES))]
     engine: Option<EngineChoice>,
 
+    /// What engines cost on this machine, as `linerate calibrate` measured it: what --engine auto decides by
+    #[arg(long, value_name = "FILE", help_heading = "Workers", value_hint = clap::ValueHint::FilePath)]
+    calibration: Option<PathBuf>,
+
     /// Log requests to FILE, or to standard output with -
     #[arg(long, value_name = "FILE", help_heading = "Log", value_hint = clap::ValueHint::FilePath)]
     access_log: Option<LogTarget>,
@@ -218,6 +222,7 @@ impl ServeArguments {
             workers: self.workers,
             cpus: self.cpus.clone(),
             engine: self.engine,
+            calibration: self.calibration.clone(),
             access_log: self.access_log.clone(),
             log_format: self.log_format,
             minimum_version: self.tls_min,

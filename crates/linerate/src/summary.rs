@@ -174,9 +174,32 @@ fn write_bounds(formatter: &mut fmt::Formatter<'_>, settings: &Settings) -> fmt:
         ),
     )?;
     let engine = &settings.kernel_engine;
+    if settings.engine == EngineChoice::Auto {
+        write_placement(formatter, settings)?;
+    }
     if matches!(settings.engine, EngineChoice::Kernel | EngineChoice::Nic) {
         let (from, after) = (size_text(engine.from_bytes), size_text(engine.after_bytes));
         line(formatter, "kernel engine", format_args!("from responses of {from}, after {after}"))?;
     }
     Ok(())
+}
+
+fn write_placement(formatter: &mut fmt::Formatter<'_>, settings: &Settings) -> fmt::Result {
+    let placement = &settings.placement;
+    let set_ups = placement
+        .nic_set_ups_per_second
+        .map_or("half of what it can do".to_owned(), |set_ups| format!("{set_ups} a second"));
+    let learning = if placement.learning { "on" } else { "off" };
+    let trials = match placement.trial_every {
+        0 => "none".to_owned(),
+        every => format!("one large response of {every}"),
+    };
+    line(
+        formatter,
+        "placement",
+        format_args!(
+            "adapter's set-ups {set_ups}, retransmitted at most {} %, learning {learning}, trials {trials}",
+            placement.max_retransmitted_percent
+        ),
+    )
 }

@@ -317,19 +317,33 @@ pub fn is_writable(socket: &impl AsFd) -> bool {
 /// Bytes that the peer's system has acknowledged since the connection was made. `None` where the system does not tell.
 #[must_use]
 pub fn acknowledged_bytes(socket: &impl AsFd) -> Option<u64> {
+    /// `tcpi_bytes_acked`, since Linux 4.1, is the sixteenth: before it are 8 fields of one byte, 24 of four, and two
+    /// pacing rates of eight.
+    const ACKNOWLEDGED: usize = 15;
+    tcp_info::<{ ACKNOWLEDGED + 1 }>(socket).map(|info| info[ACKNOWLEDGED])
+}
+
+/// The part (0 to 1) of the bytes sent on a connection that were sent again. `None` where the system does not tell (Linux
+/// does since 4.19), or nothing was sent.
+#[must_use]
+pub fn retransmitted_share(socket: &impl AsFd) -> Option<f64> {
+    let info = tcp_info::<{ BYTES_SENT + 2 }>(socket)?;
+    let (sent, again) = (info[BYTES_SENT], info[BYTES_SENT + 1]);
+    (sent > 0).then(|| again as f64 / sent as f64)
+}
+
+/// Where `tcpi_bytes_sent` is, and `tcpi_bytes_retrans` behind it: ten words behind `tcpi_bytes_acked` (bytes received; six
+/// fields of four bytes; the delivery rate; three times; two fields of four bytes).
+const BYTES_SENT: usize = 25;
+
+/// The beginning of `struct tcp_info` (include/uapi/linux/tcp.h), which only ever grows at its end, in words of eight
+/// bytes; `None` where this kernel's is shorter, or it is no Linux.
+fn tcp_info<const WORDS: usize>(socket: &impl AsFd) -> Option<[u64; WORDS]> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         use std::os::fd::AsRawFd;
-        /// The beginning of `struct tcp_info` (include/uapi/linux/tcp.h), which only ever grows at its end.
-        #[repr(C)]
-        struct Beginning {
-            /// 8 of one byte, then 24 of four, then two pacing rates of eight.
-            before: [u64; 15],
-            /// `tcpi_bytes_acked`, since Linux 4.1.
-            acknowledged: u64,
-        }
-        let mut info = Beginning { before: [0; 15], acknowledged: 0 };
-        let mut length = size_of::<Beginning>() as libc::socklen_t;
+        let mut info = [0u64; WORDS];
+        let mut length = size_of_val(&info) as libc::socklen_t;
         // SAFETY: `info` is `length` bytes of plain numbers that the kernel may fill in; it writes no more than `length`,
         // and says in it how much that was (net/ipv4/tcp.c, do_tcp_getsockopt).
         let result = unsafe {
@@ -341,7 +355,7 @@ pub fn acknowledged_bytes(socket: &impl AsFd) -> Option<u64> {
                 &raw mut length,
             )
         };
-        (result == 0 && length as usize == size_of::<Beginning>()).then_some(info.acknowledged)
+        (result == 0 && length as usize == size_of_val(&info)).then_some(info)
     }
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     {
@@ -448,7 +462,12 @@ mod tests {
             thread::sleep(Duration::from_millis(1));
         }
         assert_eq!(acknowledged_bytes(&ours), Some(sent_bytes as u64));
+        let info = tcp_info::<{ BYTES_SENT + 2 }>(&ours).unwrap();
+        let (sent, again) = (info[BYTES_SENT], info[BYTES_SENT + 1]);
+        assert_eq!(sent - again, sent_bytes as u64);
+        assert_eq!(retransmitted_share(&ours), Some(again as f64 / sent as f64));
         let no_socket = std::fs::File::open("/dev/null").unwrap();
         assert_eq!((unacknowledged_bytes(&no_socket), acknowledged_bytes(&no_socket)), (None, None));
+        assert_eq!(retransmitted_share(&no_socket), None);
     }
 }

@@ -46,15 +46,20 @@ impl SetUpBudget {
         if self.closed { 0.0 } else { self.level }
     }
 
-    /// Takes one set-up; false if the budget is spent. A clock that goes back adds nothing.
-    pub fn take(&mut self, now_ns: u64) -> bool {
+    /// Whether there is a set-up to be taken at this moment. A clock that goes back adds nothing.
+    pub fn is_open(&mut self, now_ns: u64) -> bool {
         self.fill(now_ns);
-        if self.closed || self.level < 1.0 {
-            self.closed = true;
-            return false;
+        self.closed |= self.level < 1.0;
+        !self.closed
+    }
+
+    /// Takes one set-up; false if the budget is spent.
+    pub fn take(&mut self, now_ns: u64) -> bool {
+        let taken = self.is_open(now_ns);
+        if taken {
+            self.level -= 1.0;
         }
-        self.level -= 1.0;
-        true
+        taken
     }
 
     /// Adds what has become due.

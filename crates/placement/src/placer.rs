@@ -304,7 +304,8 @@ impl Placer {
         self.try_out(can, connection).unwrap_or_else(|| stay(reason))
     }
 
-    /// What the adapter has against another flow, cheapest question first. If nothing, a set-up is spent.
+    /// What the adapter has against another flow, the cheapest question first: how much was retransmitted costs a system
+    /// call. If nothing, a set-up is spent.
     fn adapter_objects(
         &mut self,
         now_ns: u64,
@@ -318,16 +319,17 @@ impl Placer {
             let (flows, limit) = (self.machine.nic_flows, limits.flow_table_flows);
             return Some(Reason::FlowTableFull { flows, limit });
         }
+        // Others may use the adapter, too.
+        let others_took_all = self.machine.nic_set_ups_last_s as f64 >= limits.set_ups_per_s;
+        if others_took_all || !self.budget.is_open(now_ns) {
+            let set_ups_per_s = self.set_ups_per_s();
+            return Some(Reason::BudgetSpent { set_ups_per_s });
+        }
         let limit = self.policy.retransmitted_limit;
         if let Some(retransmitted) = retransmitted().filter(|&share| share > limit) {
             return Some(Reason::Lossy { retransmitted, limit });
         }
-        // Others may use the adapter, too.
-        let others_took_all = self.machine.nic_set_ups_last_s as f64 >= limits.set_ups_per_s;
-        if others_took_all || !self.budget.take(now_ns) {
-            let set_ups_per_s = self.set_ups_per_s();
-            return Some(Reason::BudgetSpent { set_ups_per_s });
-        }
+        self.budget.take(now_ns);
         None
     }
 

@@ -1,9 +1,10 @@
-//! The admin listener: `/healthz` for load balancers, `/metrics` for Prometheus, and a page that names them. Plain
+//! The admin listener: `/healthz` for load balancers, `/metrics` for Prometheus, `/placement` for people, and a page that names them. Plain
 //! HTTP, one request a connection, meant for the machine itself.
 
 use crate::{
     access_log::AccessLog,
     metrics::{self, Metrics, Single},
+    placement::view,
     report,
     snapshot::Snapshot,
 };
@@ -151,10 +152,14 @@ fn respond(responder: &Responder<'_>, method: Method<'_>, path: &str, state: &St
             responder.plain_error(Status::Ok, state.metrics().trim_end(), &mut page)
         }
         (Method::Get | Method::Head, "/") => {
-            responder.plain_error(Status::Ok, "linerate admin\n\n/healthz\n/metrics", &mut page)
+            responder.plain_error(Status::Ok, "linerate admin\n\n/healthz\n/metrics\n/placement", &mut page)
+        }
+        (Method::Get | Method::Head, "/placement") => {
+            let plan = Arc::clone(&state.snapshots.load().plan);
+            responder.plain_error(Status::Ok, view::page(&plan, &state.workers).trim_end(), &mut page)
         }
         (Method::Get | Method::Head, _) => {
-            responder.plain_error(Status::NotFound, "Here are /healthz and /metrics.", &mut page)
+            responder.plain_error(Status::NotFound, "Here are /healthz, /metrics and /placement.", &mut page)
         }
         _ => responder.plain_method_not_allowed("GET, HEAD", &mut page),
     };

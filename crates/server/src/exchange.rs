@@ -10,6 +10,7 @@ use crate::{
     hot_file::HotFile,
     link::{Linger, Link},
     metrics::Engine,
+    placement::view::Recent,
     report,
     snapshot::Snapshot,
     watch::Stage,
@@ -20,6 +21,7 @@ use arc_swap::ArcSwap;
 use linerate_config::LogFormat;
 use linerate_content::{Cache, Entry as CachedEntry};
 use linerate_http::{Request, RequestError, Responder, parse_request};
+use linerate_placement::Decision;
 use linerate_record::KeySource;
 use linerate_tls::Certificate;
 use std::{cell::RefCell, net::SocketAddr, rc::Rc, sync::Arc, time::Instant};
@@ -198,6 +200,8 @@ struct Sent {
     engine: Engine,
     /// Another carried some before: the connection was promoted in the middle.
     changed_engine: bool,
+    /// Why, with TLS.
+    decision: Option<Decision>,
     result: Result<(), Ending>,
 }
 
@@ -212,7 +216,11 @@ async fn send<K: KeySource>(link: &mut Link<K>, answer: &Answer) -> Sent {
     let engine = link.engine();
     let is_promoted = matches!(engine, Engine::Kernel | Engine::Nic);
     let changed_engine = is_promoted && link.user_engine_bytes() > by_user_engine_bytes;
-    Sent { content_bytes, engine, changed_engine, result }
+    let decision = link.decision();
+    if let (Some(decision), Some(combination)) = (decision, link.combination()) {
+        link.note_placement(Recent { decision, combination, content_bytes, at_ms: 0 });
+    }
+    Sent { content_bytes, engine, changed_engine, decision, result }
 }
 
 fn log(
@@ -226,6 +234,10 @@ fn log(
     let duration = started.elapsed();
     let workplace = &service.workplace;
     workplace.metrics.respond(status, sent.engine);
+    // INV-PLACE-3: here and nowhere else.
+    if let Some(decision) = &sent.decision {
+        workplace.metrics.place(decision);
+    }
     workplace.metrics.request_seconds.observe(duration);
     let Some(sink) = &workplace.log else { return };
     let text = |bytes: Option<&[u8]>| bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
@@ -255,6 +267,7 @@ fn log(
             Engine::Nic if sent.changed_engine => "user+nic",
             engine => engine.label(),
         },
+        reason: sent.decision.map(|decision| decision.reason.label()),
         duration,
         complete: sent.result.is_ok(),
     };

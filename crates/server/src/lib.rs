@@ -17,6 +17,7 @@ mod link;
 mod listeners;
 mod metrics;
 mod outbox;
+mod placement;
 mod report;
 mod run;
 mod sites;
@@ -30,5 +31,5 @@ mod workplace;
 const SERVER: Option<&str> = Some("linerate");
 
 pub use engine::kernel::{Carried as KernelCarried, Lack as KernelLack, tried as kernel_engine_tried};
-pub use run::{ServeError, check, run};
+pub use run::{ServeError, break_evens, check, run};
 pub use sites::SiteFault;

@@ -6,6 +6,7 @@
 mod batches;
 mod close;
 mod kernel;
+mod placement;
 mod receive;
 mod send;
 
@@ -20,6 +21,7 @@ use batches::Batches;
 use kernel::KernelSide;
 use linerate_os::socket;
 use linerate_record::{Channel, KeySource};
+use placement::Placement;
 use std::{future::poll_fn, io, ops::Range, rc::Rc, task::Poll};
 use tokio::{io::Interest, net::TcpStream};
 
@@ -69,6 +71,7 @@ pub(crate) struct Link<K> {
     /// How large the next batch is.
     batches: Batches,
     kernel: KernelSide,
+    placement: Placement,
 }
 
 impl<K: KeySource> Link<K> {
@@ -92,6 +95,7 @@ impl<K: KeySource> Link<K> {
             has_room: true,
             batches: Batches::default(),
             kernel: KernelSide::default(),
+            placement: Placement::default(),
         }
     }
 

@@ -7,7 +7,12 @@ mod render;
 pub(crate) use histogram::Histogram;
 pub(crate) use render::{Single, render};
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::placement::view::View;
+use linerate_placement::{Decision, Reason};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
 /// A number that one worker writes and a scrape reads.
 #[derive(Debug, Default)]
@@ -51,6 +56,18 @@ macro_rules! labelled {
 labelled! {
     /// What carries a response's body.
     Engine { User => "user", Kernel => "kernel", Nic => "nic", Plain => "plain" }
+}
+
+impl Engine {
+    /// As placement calls it; `None` in the clear, where there is nothing to place.
+    pub(crate) fn placed(self) -> Option<linerate_placement::Engine> {
+        match self {
+            Self::User => Some(linerate_placement::Engine::User),
+            Self::Kernel => Some(linerate_placement::Engine::Kernel),
+            Self::Nic => Some(linerate_placement::Engine::Nic),
+            Self::Plain => None,
+        }
+    }
 }
 
 labelled! {
@@ -154,6 +171,10 @@ pub(crate) struct Metrics {
     pub(crate) nic_set_up_seconds: Histogram,
     /// Keys installed in place.
     pub(crate) kernel_key_updates: Counter,
+    /// Responses over TLS, by the engine that sent their last byte and the reason for it (INV-PLACE-3).
+    placements: [[Counter; Reason::LABELS.len()]; linerate_placement::Engine::ALL.len()],
+    /// What the worker's heartbeat last told of its placement.
+    placement_view: Mutex<View>,
     pub(crate) cold_reads: Counter,
     pub(crate) handshake_seconds: Histogram,
     pub(crate) request_seconds: Histogram,
@@ -179,6 +200,8 @@ impl Default for Metrics {
             nic_set_ups: Family::default(),
             nic_set_up_seconds: Histogram::new(&histogram::HANDSHAKE_BOUNDS_US),
             kernel_key_updates: Counter::default(),
+            placements: std::array::from_fn(|_| std::array::from_fn(|_| Counter::default())),
+            placement_view: Mutex::default(),
             cold_reads: Counter::default(),
             handshake_seconds: Histogram::new(&histogram::HANDSHAKE_BOUNDS_US),
             request_seconds: Histogram::new(&histogram::REQUEST_BOUNDS_US),
@@ -207,6 +230,26 @@ impl Metrics {
     pub(crate) fn respond(&self, status: u16, engine: Engine) {
         self.responses_by_engine.of(engine as usize).increment();
         self.responses[usize::from(status).min(STATUS_SLOTS - 1)].increment();
+    }
+
+    /// A response over TLS has ended.
+    pub(crate) fn place(&self, decision: &Decision) {
+        self.placements[decision.engine as usize][decision.reason.index()].increment();
+    }
+
+    /// Responses of this engine for the reason with this index.
+    pub(crate) fn placements(&self, engine: linerate_placement::Engine, reason: usize) -> u64 {
+        self.placements[engine as usize][reason].value()
+    }
+
+    /// The worker's heartbeat tells of its placement.
+    pub(crate) fn show_placement(&self, view: View) {
+        *self.placement_view.lock().unwrap_or_else(PoisonError::into_inner) = view;
+    }
+
+    /// What it told last.
+    pub(crate) fn placement_view(&self) -> View {
+        self.placement_view.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn send(&self, engine: Engine, bytes: u64) {

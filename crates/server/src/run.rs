@@ -7,12 +7,13 @@ mod roots;
 mod signals;
 mod start;
 
-pub use start::check;
+pub use start::{break_evens, check};
 
 use crate::{
     access_log::AccessLog,
     admin,
     listeners::{Binder, ListenFault},
+    placement::Plan,
     report,
     sites::SiteFault,
     snapshot::{Found, Snapshot},
@@ -40,6 +41,8 @@ pub enum ServeError {
     Certificates(Vec<String>),
     /// Addresses that cannot be listened on.
     Listen(Vec<String>),
+    /// The calibration cannot be read, with the place that names it.
+    Calibration(String),
     /// The access log cannot be opened.
     AccessLog {
         /// Where it was configured.
@@ -70,7 +73,7 @@ impl fmt::Display for ServeError {
             Self::AccessLog { origin, error } => {
                 write!(formatter, "{origin}: the access log cannot be opened: {error}")
             }
-            Self::Cpus(message) => formatter.write_str(message),
+            Self::Calibration(message) | Self::Cpus(message) => formatter.write_str(message),
             Self::System { doing, error } => write!(formatter, "{doing}: {error}"),
         }
     }
@@ -123,6 +126,8 @@ struct Server {
     snapshots: Arc<ArcSwap<Snapshot>>,
     /// What was found out about this machine.
     found: Found,
+    /// By what it is decided who carries a connection, as far as the settings say it.
+    plan: Plan,
     search: kernel::Search,
     /// Made because no site brings a certificate.
     development: Option<DevelopmentCertificate>,
@@ -139,7 +144,7 @@ struct Server {
 }
 
 /// The CPUs that workers are pinned to, in their order; `None` is not pinned.
-fn placement(settings: &Settings) -> Result<Vec<Option<usize>>, ServeError> {
+fn worker_cpus(settings: &Settings) -> Result<Vec<Option<usize>>, ServeError> {
     let allowed = processor::allowed().unwrap_or_default();
     let chosen: Vec<usize> = match &settings.cpus {
         Some(list) => {

@@ -4,10 +4,11 @@
 use crate::{
     engine::{kernel::Capabilities, nic::Adapters},
     exchange::TlsFacts,
+    placement::Plan,
     sites::Sites,
     workplace::{TimeLimits, Tuning},
 };
-use linerate_config::{EngineChoice, Settings};
+use linerate_config::Settings;
 use linerate_http::RequestLimits;
 use linerate_tls::Acceptor;
 use std::{net::IpAddr, sync::Arc};
@@ -25,7 +26,7 @@ pub(crate) fn not_sent_low_water_bytes(settings: &Settings) -> Option<u32> {
 /// What was found out about this machine, beside the configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
-    /// What the kernel carries, if its engine or the adapters' is wanted.
+    /// What the kernel carries; tested only if connections may move there.
     pub(crate) kernel: Option<Arc<Capabilities>>,
     /// The adapters that encrypt, or could.
     pub(crate) adapters: Arc<Adapters>,
@@ -52,8 +53,10 @@ pub(crate) struct Snapshot {
     /// Records per key before a key update or a close; the cipher's own limit bounds it.
     pub(crate) records_per_key_limit: Option<u64>,
     pub(crate) key_updates_per_second_limit: u32,
-    /// What the kernel carries, if its engine is wanted.
+    /// What the kernel carries, tested, if connections may move there.
     pub(crate) kernel: Option<Arc<Capabilities>>,
+    /// By what it is decided who carries a connection.
+    pub(crate) plan: Arc<Plan>,
     /// The adapters that encrypt, or could; none where nobody asks for more than the user engine.
     pub(crate) adapters: Arc<Adapters>,
 }
@@ -66,6 +69,7 @@ impl Snapshot {
         acceptor: Option<Arc<Acceptor>>,
         https_port: Option<u16>,
         Found { kernel, adapters }: Found,
+        plan: Plan,
     ) -> Self {
         let (limits, timeouts, engine) = (&settings.limits, &settings.timeouts, &settings.user_engine);
         Self {
@@ -92,9 +96,6 @@ impl Snapshot {
                 map_batch_bytes: engine.batch_bytes,
                 map_threshold_bytes: engine.map_threshold_bytes,
                 quantum_bytes: engine.quantum_bytes as u64,
-                kernel_from_bytes: settings.kernel_engine.from_bytes,
-                kernel_after_bytes: settings.kernel_engine.after_bytes,
-                adapter_only: settings.engine == EngineChoice::Nic,
             },
             mapped_bytes_limit: limits.mapped_bytes,
             not_sent_low_water_bytes: not_sent_low_water_bytes(settings),
@@ -102,7 +103,9 @@ impl Snapshot {
             handshakes_limit: settings.tls.handshakes_in_flight_limit,
             records_per_key_limit: settings.tls.records_per_key_limit,
             key_updates_per_second_limit: settings.tls.key_updates_per_second_limit,
-            kernel,
+            plan: Arc::new(plan.with_kernel(kernel.as_deref())),
+            // What was not tested carries nobody.
+            kernel: kernel.filter(|kernel| kernel.tested()),
             adapters,
         }
     }

@@ -164,7 +164,8 @@ impl Worker {
         let snapshot = setup.snapshots.load_full();
         let log_format = setup.log.as_ref().map_or(LogFormat::Combined, |(_, format)| *format);
         let sink = setup.log.map(|(log, _)| Sink::new(log));
-        let workplace = Workplace::new(metrics, sink, snapshot.tuning, snapshot.time_limits);
+        let workplace =
+            Workplace::new(metrics, sink, snapshot.tuning, snapshot.time_limits, Arc::clone(&snapshot.plan));
         workplace.mapped_bytes.set_limit(snapshot.mapped_bytes_limit);
         workplace.kernel.replace(snapshot.kernel.clone());
         workplace.adapters.replace(Arc::clone(&snapshot.adapters));
@@ -270,6 +271,7 @@ impl Worker {
         workplace.mapped_bytes.set_limit(snapshot.mapped_bytes_limit);
         workplace.kernel.replace(snapshot.kernel.clone());
         workplace.adapters.replace(Arc::clone(&snapshot.adapters));
+        workplace.desk.adopt(Arc::clone(&snapshot.plan));
         self.service.files.borrow_mut().clear();
         // What connections inherit from their listener may be another from now on.
         for ear in self.ears.borrow().iter() {

@@ -10,6 +10,7 @@ use crate::{
     },
     hot_file::MappedBytes,
     metrics::Metrics,
+    placement::{Plan, desk::PlacementDesk},
     watch::Watches,
 };
 use linerate_http::ImfFixdate;
@@ -40,12 +41,6 @@ pub(crate) struct Tuning {
     pub(crate) map_threshold_bytes: u64,
     /// Bytes a connection may send before others get their turn.
     pub(crate) quantum_bytes: u64,
-    /// The first response of this size takes its connection to the kernel engine.
-    pub(crate) kernel_from_bytes: u64,
-    /// Bytes that a connection has to have sent by the user engine before.
-    pub(crate) kernel_after_bytes: u64,
-    /// What no adapter takes stays on the user engine.
-    pub(crate) adapter_only: bool,
 }
 
 /// Time limits in milliseconds; from the configuration.
@@ -77,8 +72,10 @@ pub(crate) struct Workplace {
     pub(crate) tuning: Cell<Tuning>,
     pub(crate) time_limits: Cell<TimeLimits>,
     pub(crate) mapped_bytes: Rc<MappedBytes>,
-    /// What the kernel carries, if its engine is wanted.
+    /// What the kernel carries, tested, if connections may move there.
     pub(crate) kernel: RefCell<Option<Arc<Capabilities>>>,
+    /// Who carries each connection.
+    pub(crate) desk: PlacementDesk,
     /// The system calls of kernel TLS; tests put others here.
     pub(crate) calls: Arc<dyn Calls>,
     /// The adapters that encrypt, or could.
@@ -98,6 +95,7 @@ impl Workplace {
         log: Option<Sink>,
         tuning: Tuning,
         time_limits: TimeLimits,
+        plan: Arc<Plan>,
     ) -> Self {
         Self {
             batch: RefCell::new(Batch::new(tuning.read_batch_bytes.max(tuning.map_batch_bytes))),
@@ -109,6 +107,7 @@ impl Workplace {
             time_limits: Cell::new(time_limits),
             mapped_bytes: Rc::default(),
             kernel: RefCell::default(),
+            desk: PlacementDesk::new(plan),
             calls: Arc::new(System),
             adapters: RefCell::default(),
             set_ups: SetUps::default(),
@@ -129,6 +128,8 @@ impl Workplace {
         self.now_ms.set(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX));
         self.watches.sweep(self.now_ms(), self.time_limits.get().pace_window_ms());
         self.date.borrow_mut().advance_to(Self::unix_seconds_signed());
+        let has_adapter = self.adapters.borrow().any_on();
+        self.metrics.show_placement(self.desk.refresh(self.now_ms(), has_adapter));
         if let Some(log) = &self.log {
             log.hand_over();
         }

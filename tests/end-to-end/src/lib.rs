@@ -10,6 +10,7 @@
 //!   every rule.
 
 mod binary;
+mod calibration;
 mod certificate;
 mod client;
 mod program;
@@ -20,6 +21,7 @@ mod server;
 mod site;
 
 pub use binary::linerate_binary;
+pub use calibration::{calibration, calibration_with_nic};
 pub use certificate::{Algorithm, CertificatePair};
 pub use client::{Client, ClientSetup, HttpResponse, SecretLog, connect, reset};
 pub use program::{Finished, Program, curl, is_installed, openssl};

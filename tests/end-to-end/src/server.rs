@@ -17,10 +17,6 @@ use tempfile::TempDir;
 
 pub use rustix::process::Signal;
 
-/// Names the engine that servers are started with where a test does not (`--engine`): how `make guest-test` has these
-/// tests run on kernel TLS.
-const ENGINE_VARIABLE: &str = "LINERATE_TEST_ENGINE";
-
 /// How a server is started.
 #[derive(Debug)]
 pub struct ServerSetup {
@@ -132,12 +128,7 @@ impl ServerSetup {
     /// # Panics
     /// If it neither serves nor ends.
     #[track_caller]
-    pub fn try_start(mut self) -> Result<Server, (ExitStatus, String)> {
-        if let Some(engine) = std::env::var_os(ENGINE_VARIABLE)
-            && !self.arguments.iter().any(|argument| argument == "--engine")
-        {
-            self = self.flag("--engine").flag(engine);
-        }
+    pub fn try_start(self) -> Result<Server, (ExitStatus, String)> {
         let manager = self.folder.path().join("notify");
         let notices = UnixDatagram::bind(&manager).expect("a socket for notices");
         notices.set_read_timeout(Some(Duration::from_millis(20))).expect("a time limit");

@@ -161,7 +161,12 @@ fn the_adapter_is_asked_for_no_more_set_ups_than_its_budget() {
     assert_eq!(policy_share, 100.0, "half of what the adapter can do");
     let mut moved = 0;
     for ms in 0..10_000 {
-        let decision = placer.decide(&with_nic(), &fresh(1 << 30), ms * 1_000_000, || Some(0.0));
+        let mut asked = false;
+        let decision = placer.decide(&with_nic(), &fresh(1 << 30), ms * 1_000_000, || {
+            asked = true;
+            Some(0.0)
+        });
+        assert_eq!(asked, decision.engine == Engine::Nic, "a system call only where it decides");
         match decision.engine {
             Engine::Nic => moved += 1,
             _ => assert_eq!(said(decision), "user: set-up budget spent (100/s)"),

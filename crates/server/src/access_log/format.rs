@@ -28,6 +28,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) user_agent: Option<&'a str>,
     pub(crate) protection: Option<Protection<'a>>,
     pub(crate) engine: &'static str,
+    /// Why that engine, in a word; `None` without TLS.
+    pub(crate) reason: Option<&'static str>,
     pub(crate) duration: Duration,
     /// Whether the response was sent to its end.
     pub(crate) complete: bool,
@@ -56,10 +58,11 @@ impl Entry<'_> {
         let outcome = if self.complete { "ok" } else { "cut" };
         let _ = write!(
             line,
-            "\" {version} {cipher} {} {}.{:06} {outcome}",
+            "\" {version} {cipher} {} {}.{:06} {outcome} {}",
             self.engine,
             self.duration.as_secs(),
-            self.duration.subsec_micros()
+            self.duration.subsec_micros(),
+            self.reason.unwrap_or("-")
         );
     }
 
@@ -77,6 +80,7 @@ impl Entry<'_> {
             ("cipher", self.protection.map(|tls| tls.cipher)),
             ("server_name", self.protection.and_then(|tls| tls.server_name)),
             ("engine", Some(self.engine)),
+            ("reason", self.reason),
         ] {
             let _ = write!(line, ",\"{name}\":");
             match value {
@@ -164,6 +168,7 @@ mod tests {
                 resumed: true,
             }),
             engine: "user",
+            reason: Some("not_cheaper"),
             duration: Duration::from_micros(1_000_042),
             complete: true,
         }
@@ -180,7 +185,7 @@ mod tests {
         assert_eq!(
             line(LogFormat::Combined),
             "192.0.2.7 - - [29/Feb/2016:01:01:01 +0000] \"GET /a\\x22b\\x5C\\xC3\\xA9\\x0A HTTP/1.1\" 206 12 \"-\" \
-             \"curl/8 \\x22x\\x22\" TLSv1.3 TLS_AES_128_GCM_SHA256 user 1.000042 ok\n"
+             \"curl/8 \\x22x\\x22\" TLSv1.3 TLS_AES_128_GCM_SHA256 user 1.000042 ok not_cheaper\n"
         );
     }
 
@@ -192,6 +197,7 @@ mod tests {
         assert_eq!(value["duration_us"], 1_000_042);
         assert_eq!(value["referer"], serde_json::Value::Null);
         assert_eq!(value["complete"], true);
+        assert_eq!(value["reason"], "not_cheaper");
     }
 
     #[test]

@@ -11,10 +11,12 @@ use crate::{
         source::Source,
     },
     metrics::{Engine, KernelRefused, SetUp},
-    report,
+    placement, report,
 };
 use linerate_os::socket;
-use linerate_placement::Lack;
+use linerate_placement::{
+    Capabilities, Carried as Taken, Combination, Engine as Placed, Lack, Reason, Verdict,
+};
 use linerate_record::KeySource;
 use std::{
     io,
@@ -26,12 +28,6 @@ use std::{
 /// How a connection stands to the kernel engine.
 #[derive(Debug, Default)]
 pub(super) struct KernelSide {
-    /// It was promoted, or will never be.
-    settled: bool,
-    /// What stands in its way may pass, but not as soon as at the next record.
-    waits_for_next_response: bool,
-    /// It is counted among those that stay on the user engine.
-    is_counted: bool,
     /// The adapter by which it leaves, if that encrypts or could, once it was looked for.
     adapter: Option<Option<Arc<Adapter>>>,
     /// The adapter has it.
@@ -59,7 +55,19 @@ enum Way {
     Kernel,
     Adapter(Arc<Adapter>),
     /// It stays on the user engine.
-    None(KernelRefused),
+    None(Lack),
+}
+
+/// What an attempt to promote a connection came to.
+pub(super) enum Promotion {
+    /// It makes its records no longer here. The reason, if it is another than that of the decision.
+    Done(Option<Reason>),
+    /// Another record boundary may do.
+    NotNow,
+    /// The next response may do.
+    NotThisTime(Reason),
+    /// It stays on the user engine for good.
+    Never(Reason),
 }
 
 /// How often, at first and at most, it is looked whether all has left.
@@ -82,85 +90,112 @@ impl<K: KeySource> Link<K> {
         self.channel().is_some_and(linerate_record::Channel::is_handed_over)
     }
 
-    /// A response begins: what stood in the way of the last one may not stand in the way of this.
-    pub(super) fn response_begins(&mut self) {
-        self.kernel.waits_for_next_response = false;
-    }
-
-    /// Promotes the connection, if a response of this size (so much of it left) is to and can. Everything sealed has
-    /// been written to the socket (precondition 1 of the switch). Whatever stands against it, the user engine goes on.
-    pub(super) async fn promote_if_due(
-        &mut self,
-        response_bytes: u64,
-        remaining_bytes: u64,
-    ) -> Result<(), Ending> {
-        if let Some(carried) = self.due(response_bytes) {
-            match self.way() {
-                Way::Kernel => self.promote_to_kernel(carried, remaining_bytes),
-                Way::Adapter(adapter) => self.promote_to_adapter(&adapter, carried, remaining_bytes).await?,
-                Way::None(refusal) => self.refuse(refusal),
+    /// Who can carry this connection: what is known of the kernel, and of the adapter by which it leaves. That is looked for
+    /// once, and only where `is_wanted`: it costs system calls.
+    pub(super) fn capabilities(&mut self, combination: Combination, is_wanted: bool) -> Capabilities {
+        let mut can = self.workplace.desk.capabilities(combination);
+        if !is_wanted || can.kernel.lack().is_some() {
+            return can;
+        }
+        let Some(adapter) = self.adapter() else { return can };
+        match adapter.known_lack(combination) {
+            Some(lack) => can.nic = Verdict::Lacking(lack),
+            None => {
+                // It takes no new key for a connection.
+                can.nic = Verdict::Carried(Taken { takes_new_keys: false });
+                if self.workplace.desk.is_auto() {
+                    can.kernel = Verdict::Lacking(Lack::AdapterGoesFirst);
+                }
             }
         }
-        self.allow_zero_copy()
+        can
     }
 
-    /// How the kernel carries this connection, if it is due for that and nothing is known to stand against it.
-    fn due(&mut self, response_bytes: u64) -> Option<Carried> {
-        if self.kernel.settled || self.kernel.waits_for_next_response {
-            return None;
-        }
-        let tuning = self.workplace.tuning.get();
-        let Protection::Tls(channel) = &self.protection else { return None };
-        let capabilities = self.workplace.kernel.borrow().clone()?;
-        if response_bytes < tuning.kernel_from_bytes || self.kernel.sent_bytes < tuning.kernel_after_bytes {
-            return None;
-        }
-        debug_assert!(self.unsent.is_empty(), "what is sealed goes first");
-        let refusal = match capabilities.verdict(channel.version(), channel.aead()) {
-            Err(lack) => lack.refused(),
-            Ok(_) if !channel.keeps_key() => KernelRefused::Older,
-            Ok(carried) => return Some(carried),
-        };
-        self.refuse(refusal);
-        None
-    }
-
-    /// By whom the connection would be carried. Linux gives it to an adapter that may take it, whoever asks.
-    fn way(&mut self) -> Way {
-        let Some(channel) = self.channel() else { return Way::None(KernelRefused::System) };
-        let combination = kernel::combination(channel.version(), channel.aead());
-        let adapter_only = self.workplace.tuning.get().adapter_only;
+    /// The adapter by which the connection leaves, if it encrypts or could.
+    fn adapter(&mut self) -> Option<Arc<Adapter>> {
         let adapter = self.kernel.adapter.get_or_insert_with(|| {
             let adapters = self.workplace.adapters.borrow();
             adapters.towards(&*self.workplace.calls, self.stream.as_fd())
         });
-        let Some(adapter) = adapter else {
-            return if adapter_only { Way::None(KernelRefused::NoAdapter) } else { Way::Kernel };
+        adapter.clone()
+    }
+
+    /// Promotes the connection, so many bytes before the end of its response. Everything sealed has been written to the
+    /// socket (precondition 1 of the switch). Whatever stands against it, the user engine goes on.
+    ///
+    /// # Errors
+    /// The connection cannot go on at all.
+    pub(super) async fn promote(
+        &mut self,
+        wanted: Placed,
+        remaining_bytes: u64,
+    ) -> Result<Promotion, Ending> {
+        let Protection::Tls(channel) = &self.protection else { return Ok(Promotion::NotNow) };
+        debug_assert!(self.unsent.is_empty(), "what is sealed goes first");
+        let combination = kernel::combination(channel.version(), channel.aead());
+        let keeps_key = channel.keeps_key();
+        let capabilities = self.workplace.kernel.borrow().clone();
+        let Some(capabilities) = capabilities else {
+            // Nothing was to move there when the kernel was looked at, so it was not tested.
+            let untested = Reason::Lacking(Lack::NotKnown(Placed::Kernel));
+            return Ok(self.refuse(KernelRefused::System, untested));
+        };
+        let carried = match capabilities.verdict(channel.version(), channel.aead()) {
+            Ok(carried) => carried,
+            Err(lack) => {
+                let reason = Reason::Lacking(placement::lack(combination, lack));
+                return Ok(self.refuse(lack.refused(), reason));
+            }
+        };
+        if !keeps_key {
+            return Ok(self.refuse(KernelRefused::Older, Reason::BeforeReload));
+        }
+        match self.way(combination, wanted) {
+            Way::Kernel => Ok(self.promote_to_kernel(combination, carried, remaining_bytes)),
+            Way::Adapter(adapter) => {
+                self.promote_to_adapter(&adapter, combination, carried, wanted, remaining_bytes).await
+            }
+            Way::None(lack) => {
+                self.count_refusal(KernelRefused::of_adapter(&lack));
+                Ok(Promotion::NotThisTime(Reason::Lacking(lack)))
+            }
+        }
+    }
+
+    /// By whom the connection would be carried. Linux gives it to an adapter that may take it, whoever asks.
+    fn way(&mut self, combination: Combination, wanted: Placed) -> Way {
+        let adapter_only = wanted == Placed::Nic;
+        let Some(adapter) = self.adapter() else {
+            return if adapter_only { Way::None(Lack::NoAdapter) } else { Way::Kernel };
         };
         match adapter.objects(combination) {
-            Some(lack) if adapter_only => Way::None(KernelRefused::of_adapter(&lack)),
+            Some(lack) if adapter_only => Way::None(lack),
             // It would not be asked.
             Some(Lack::FeatureOff(_) | Lack::CipherNotInNic(_)) => Way::Kernel,
-            _ => Way::Adapter(Arc::clone(adapter)),
+            _ => Way::Adapter(adapter),
         }
     }
 
-    /// The connection stays on the user engine: for good, or until the next response.
-    fn refuse(&mut self, refusal: KernelRefused) {
-        let passes = refusal == KernelRefused::AdapterRefuses || refusal == KernelRefused::NotInNic;
-        self.kernel.settled = !passes;
-        self.kernel.waits_for_next_response = passes;
-        if !std::mem::replace(&mut self.kernel.is_counted, true) {
-            self.workplace.metrics.refuse_kernel(refusal);
-        }
+    /// The connection stays on the user engine for good.
+    fn refuse(&mut self, refused: KernelRefused, reason: Reason) -> Promotion {
+        self.count_refusal(refused);
+        Promotion::Never(reason)
     }
 
-    fn promote_to_kernel(&mut self, carried: Carried, remaining_bytes: u64) {
-        let Protection::Tls(channel) = &mut self.protection else { return };
+    fn promote_to_kernel(
+        &mut self,
+        combination: Combination,
+        carried: Carried,
+        remaining_bytes: u64,
+    ) -> Promotion {
+        let Protection::Tls(channel) = &mut self.protection else { return Promotion::NotNow };
         let calls = &*self.workplace.calls;
         match kernel::promote(calls, self.stream.as_fd(), channel, carried, remaining_bytes) {
-            Ok(departure) => self.promoted(carried, departure, None),
-            Err(refusal) => self.promotion_failed(&refusal),
+            Ok(departure) => {
+                self.promoted(carried, departure, None);
+                Promotion::Done(None)
+            }
+            Err(refusal) => self.promotion_failed(combination, &refusal, remaining_bytes),
         }
     }
 
@@ -169,21 +204,19 @@ impl<K: KeySource> Link<K> {
     async fn promote_to_adapter(
         &mut self,
         adapter: &Arc<Adapter>,
+        combination: Combination,
         carried: Carried,
+        wanted: Placed,
         remaining_bytes: u64,
-    ) -> Result<(), Ending> {
-        let Some(place) = self.workplace.set_ups.enter() else { return Ok(()) };
-        let Protection::Tls(channel) = &mut self.protection else { return Ok(()) };
-        let combination = kernel::combination(channel.version(), channel.aead());
+    ) -> Result<Promotion, Ending> {
+        let Some(place) = self.workplace.set_ups.enter() else { return Ok(Promotion::NotNow) };
+        let Protection::Tls(channel) = &mut self.protection else { return Ok(Promotion::NotNow) };
         let calls = Arc::clone(&self.workplace.calls);
         // A descriptor of its own: this task may end before the thread does.
         let socket = self.stream.as_fd().try_clone_to_owned().map_err(Ending::Socket)?;
         let prepared = match kernel::prepare(&*calls, socket.as_fd(), channel, false, remaining_bytes) {
             Ok(prepared) => prepared,
-            Err(refusal) => {
-                self.promotion_failed(&refusal);
-                return Ok(());
-            }
+            Err(refusal) => return Ok(self.promotion_failed(combination, &refusal, remaining_bytes)),
         };
         let witness = Arc::clone(&self.workplace.adapters.borrow().witness);
         let started = Instant::now();
@@ -200,20 +233,22 @@ impl<K: KeySource> Link<K> {
         self.workplace.metrics.set_up(outcome, started.elapsed());
         let switched = proof.map(|proof| (proof, adapter.learn(combination, proof)));
         let takes_new_keys = matches!(switched, Ok((Proof::Software, _))) && carried.takes_new_keys;
-        let Protection::Tls(channel) = &mut self.protection else { return Ok(()) };
+        let Protection::Tls(channel) = &mut self.protection else { return Ok(Promotion::NotNow) };
         let (switched, flow) = match switched {
             Ok((_, flow)) => (Ok(takes_new_keys), flow),
             Err(refusal) => (Err(refusal), None),
         };
         match kernel::settle(channel, prepared, switched) {
-            Ok(departure) => self.promoted(carried, departure, flow),
-            Err(refusal) => self.promotion_failed(&refusal),
+            Ok(departure) => {
+                let fell_back = wanted == Placed::Nic && flow.is_none();
+                self.promoted(carried, departure, flow);
+                Ok(Promotion::Done(fell_back.then_some(Reason::FellBack)))
+            }
+            Err(refusal) => Ok(self.promotion_failed(combination, &refusal, remaining_bytes)),
         }
-        Ok(())
     }
 
     fn promoted(&mut self, carried: Carried, departure: Departure, flow: Option<Flow>) {
-        self.kernel.settled = true;
         self.kernel.carried = Some(carried);
         self.kernel.departure = departure;
         self.kernel.flow = flow;
@@ -222,12 +257,25 @@ impl<K: KeySource> Link<K> {
         let _ = socket::clear_not_sent_low_water(&self.stream);
     }
 
-    fn promotion_failed(&mut self, refusal: &Refusal) {
-        if matches!(refusal, Refusal::NotReady) {
-            return;
-        }
+    fn promotion_failed(
+        &mut self,
+        combination: Combination,
+        refusal: &Refusal,
+        remaining_bytes: u64,
+    ) -> Promotion {
+        let reason = match refusal {
+            Refusal::NotReady => return Promotion::NotNow,
+            Refusal::RecordLimit => Reason::RecordLimit {
+                needed: kernel::records_at_most(remaining_bytes),
+                left: self.channel().map_or(0, linerate_record::Channel::remaining_records),
+            },
+            Refusal::NotConnected => Reason::NotConnected,
+            Refusal::Module => Reason::Lacking(Lack::Module),
+            Refusal::Cipher => Reason::Lacking(Lack::NotInKernel(combination)),
+            Refusal::System(_) => Reason::Refused,
+        };
         tell_once(refusal);
-        self.refuse(refusal.refused());
+        self.refuse(refusal.refused(), reason)
     }
 
     /// The engine of a connection that was promoted.
@@ -236,7 +284,7 @@ impl<K: KeySource> Link<K> {
     }
 
     /// Lets adapters read the file while it is sent, or forbids it, as this response's content allows.
-    fn allow_zero_copy(&mut self) -> Result<(), Ending> {
+    pub(super) fn allow_zero_copy(&mut self) -> Result<(), Ending> {
         let wanted = self.kernel.immutable && self.kernel.carried.is_some_and(|carried| carried.zero_copy);
         if wanted != self.kernel.zero_copy {
             self.workplace.calls.set_zero_copy(self.stream.as_fd(), wanted).map_err(Ending::Socket)?;
@@ -365,8 +413,9 @@ impl From<Proof> for SetUp {
 
 impl KernelRefused {
     /// The counter of what an adapter has against a connection.
-    fn of_adapter(lack: &Lack) -> Self {
+    pub(crate) fn of_adapter(lack: &Lack) -> Self {
         match lack {
+            Lack::NoAdapter => Self::NoAdapter,
             Lack::FeatureOff(_) => Self::FeatureOff,
             Lack::CipherNotInNic(_) | Lack::VersionNotInNic { .. } => Self::NotInNic,
             _ => Self::AdapterRefuses,

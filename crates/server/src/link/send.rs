@@ -17,7 +17,7 @@ use linerate_os::{
     socket::{self, Follows},
 };
 use linerate_record::{KeySource, MAX_PLAINTEXT_BYTES, Version};
-use std::{io, ops::Range, os::fd::AsFd};
+use std::{io, ops::Range, os::fd::AsFd, time::Instant};
 use tokio::io::Interest;
 
 /// Segments that a fresh connection may send in its first round trip: the initial window is ten (RFC 6928), and the
@@ -47,10 +47,19 @@ impl<K: KeySource> Link<K> {
     ) -> Result<(), Ending> {
         self.begin(Stage::Sending);
         self.batches.begin_response();
-        self.response_begins();
         self.has_room = true;
+        self.begin_placement(pieces.remaining_bytes());
+        let result = self.send_placed(pieces, source).await;
+        self.end_placement(pieces.remaining_bytes());
+        result
+    }
+
+    async fn send_placed(
+        &mut self,
+        pieces: &mut Pieces<'_>,
+        source: Option<Source<'_>>,
+    ) -> Result<(), Ending> {
         let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
-        let response_bytes = pieces.remaining_bytes();
         let mut corked = false;
         let mut turn_bytes = 0;
         let mut last_cold = None;
@@ -74,12 +83,19 @@ impl<K: KeySource> Link<K> {
                     Ok(())
                 };
             }
-            self.promote_if_due(response_bytes, pieces.remaining_bytes()).await?;
+            self.place(pieces.remaining_bytes()).await?;
+            self.allow_zero_copy()?;
             if !corked && self.engine() != Engine::User && pieces.remaining_bytes() > quantum_bytes {
                 corked = true;
                 socket::hold_small_segments(&self.stream, true).map_err(Ending::Socket)?;
             }
-            match self.turn(pieces, source)? {
+            let timed = self.workplace.desk.begin_turn();
+            let before_bytes = pieces.remaining_bytes();
+            let turn = self.turn(pieces, source)?;
+            if let Some(began) = timed {
+                self.observe(began, before_bytes - pieces.remaining_bytes(), &turn);
+            }
+            match turn {
                 Turn::Sent(bytes) => {
                     self.begin(Stage::Sending);
                     self.workplace.metrics.send(self.engine(), bytes);
@@ -145,6 +161,16 @@ impl<K: KeySource> Link<K> {
             Protection::Plain => self.plain_turn(pieces, source),
             Protection::Tls(_) if self.is_promoted() => self.kernel_turn(pieces, source),
             Protection::Tls(_) => self.sealed_turn(pieces, source),
+        }
+    }
+
+    /// What a turn cost, for placement to learn from. What the user engine sealed and the socket did not take is not paid
+    /// for in full yet.
+    fn observe(&self, began: Instant, bytes: u64, turn: &Turn) {
+        let Some(engine) = self.engine().placed() else { return };
+        let is_whole = engine != linerate_placement::Engine::User || matches!(turn, Turn::Sent(_));
+        if let Some(combination) = self.combination().filter(|_| is_whole) {
+            self.workplace.desk.observe(began, engine, combination.cipher, bytes);
         }
     }
 

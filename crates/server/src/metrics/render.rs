@@ -74,6 +74,7 @@ pub(crate) fn render(
             (engine.label(), page_sum(workers, |worker| worker.responses_by_engine.of(*engine as usize)))
         }),
     );
+    page.placements();
     page.kernel();
     page.sum(
         "linerate_cold_reads_total",
@@ -153,6 +154,21 @@ impl Page<'_> {
         }
         for (reason, count) in failures {
             let _ = writeln!(self.text, "{name}{{version=\"none\",result=\"{reason}\"}} {count}");
+        }
+    }
+
+    /// Combinations that never occurred are left out: there are about ninety.
+    fn placements(&mut self) {
+        let name = "linerate_placement_total";
+        let help = "Responses over TLS, by the engine that sent their last byte and the reason for it.";
+        self.family(name, "counter", help);
+        for engine in linerate_placement::Engine::ALL {
+            for (index, reason) in linerate_placement::Reason::LABELS.iter().enumerate() {
+                let count: u64 = self.workers.iter().map(|worker| worker.placements(engine, index)).sum();
+                if count > 0 {
+                    let _ = writeln!(self.text, "{name}{{engine=\"{engine}\",reason=\"{reason}\"}} {count}");
+                }
+            }
         }
     }
 
@@ -260,6 +276,10 @@ mod tests {
             worker.connections_active.increment();
             worker.respond(206, Engine::Kernel);
             worker.refuse_kernel(KernelRefused::Cipher);
+            worker.place(&linerate_placement::Decision {
+                engine: linerate_placement::Engine::Kernel,
+                reason: linerate_placement::Reason::MovedBefore,
+            });
             worker.send(Engine::User, 1000);
             worker.handshake(linerate_record::Version::Tls13, false);
             worker.handshake_failed("no_shared_cipher");
@@ -274,6 +294,7 @@ mod tests {
             "linerate_http_requests_total{status=\"206\"} 2",
             "linerate_http_response_bytes_total{engine=\"user\"} 2000",
             "linerate_http_responses_total{engine=\"kernel\"} 2",
+            "linerate_placement_total{engine=\"kernel\",reason=\"moved_before\"} 2",
             "linerate_kernel_tls_refused_total{reason=\"cipher\"} 2",
             "linerate_kernel_tls_promotions_total 0",
             "linerate_tls_handshakes_total{version=\"TLSv1.3\",result=\"full\"} 2",

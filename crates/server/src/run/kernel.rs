@@ -8,6 +8,7 @@ use crate::{
         kernel::{self, Capabilities},
         nic::Adapters,
     },
+    placement::Plan,
     report,
     snapshot::Found,
     tls_setup,
@@ -17,42 +18,38 @@ use linerate_os::kernel_tls::System;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// What may be carried elsewhere, if that is wanted; `known` is what was found out before. Tells the operator what is new.
+/// What may be carried elsewhere; `known` is what was found out before. Tells the operator what is new.
 ///
-/// `auto` stays with the user engine until there is a cost model to choose by: measured, software kernel TLS is no
-/// cheaper. What the kernel could do is told all the same.
-pub(super) fn find(settings: &Settings, known: &Found) -> Found {
+/// The kernel is tested only where connections may move there, by `plan` or because an adapter may take them: the test takes
+/// its time. What the kernel could do is told all the same.
+pub(super) fn find(settings: &Settings, plan: &Plan, known: &Found) -> Found {
     if !is_looked_for(settings) {
         return Found::default();
     }
-    let wanted = matches!(settings.engine, EngineChoice::Kernel | EngineChoice::Nic);
-    let kernel = find_kernel(wanted, known.kernel.as_ref());
-    if !wanted {
-        return Found::default();
-    }
     let adapters = Adapters::find(&known.adapters);
-    if settings.engine == EngineChoice::Nic {
+    if settings.engine == EngineChoice::Nic || adapters.any_on() {
         report::note(&adapters.note());
     }
-    Found { kernel, adapters: Arc::new(adapters) }
+    let kernel = find_kernel(plan.may_use_kernel() || adapters.any_on(), known.kernel.as_ref());
+    Found { kernel: Some(kernel), adapters: Arc::new(adapters) }
 }
 
 fn is_looked_for(settings: &Settings) -> bool {
     tls_setup::is_wanted(settings) && settings.engine != EngineChoice::User
 }
 
-fn find_kernel(wanted: bool, known: Option<&Arc<Capabilities>>) -> Option<Arc<Capabilities>> {
+fn find_kernel(tested: bool, known: Option<&Arc<Capabilities>>) -> Arc<Capabilities> {
     if let Some(known) = known.filter(|known| known.lacks_nothing_that_may_come()) {
-        return Some(Arc::clone(known));
+        return Arc::clone(known);
     }
-    let found = Capabilities::find(&System, wanted);
+    let found = Capabilities::find(&System, tested);
     report::note(&kernel::note(&found));
     for failure in found.failures() {
         report::warn(&format!(
             "the kernel engine is switched off for {failure}: this kernel failed the self-test"
         ));
     }
-    wanted.then(|| Arc::new(found))
+    Arc::new(found)
 }
 
 /// A look at the machine that is under way.
@@ -61,13 +58,13 @@ pub(super) struct Search(Option<JoinHandle<Found>>);
 
 impl Search {
     /// Looks anew; a look that is under way is forgotten. Returns what holds until it is over.
-    pub(super) fn begin(&mut self, settings: &Settings, known: &Found) -> Found {
+    pub(super) fn begin(&mut self, settings: &Settings, plan: &Plan, known: &Found) -> Found {
         if !is_looked_for(settings) {
             self.0 = None;
             return Found::default();
         }
-        let (settings, before) = (settings.clone(), known.clone());
-        self.0 = Some(tokio::task::spawn_blocking(move || find(&settings, &before)));
+        let (settings, plan, before) = (settings.clone(), plan.clone(), known.clone());
+        self.0 = Some(tokio::task::spawn_blocking(move || find(&settings, &plan, &before)));
         known.clone()
     }
 
@@ -88,7 +85,9 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::Basis;
     use linerate_config::Flags;
+    use linerate_placement::Costs;
     use std::path::Path;
 
     fn settings(text: &str) -> Settings {
@@ -96,33 +95,45 @@ mod tests {
         Settings::from_toml(Path::new("f"), text.as_bytes(), &Flags::default()).unwrap()
     }
 
-    const CASES: [(&str, bool); 5] = [
-        ("engine = \"user\"", false),
-        ("engine = \"auto\"", false),
-        ("engine = \"kernel\"", true),
-        ("engine = \"nic\"", true),
-        ("engine = \"kernel\"\nlisten = [\"http://127.0.0.1:80\"]", false),
+    /// Whether the kernel is looked at, and whether it is tested.
+    const CASES: [(&str, bool, bool); 6] = [
+        ("engine = \"user\"", false, false),
+        ("engine = \"auto\"", true, false),
+        ("engine = \"auto\"\n[placement]\ntrial_every = 100", true, true),
+        ("engine = \"kernel\"", true, true),
+        ("engine = \"nic\"", true, true),
+        ("engine = \"kernel\"\nlisten = [\"http://127.0.0.1:80\"]", false, false),
     ];
 
+    fn plan(settings: &Settings) -> Plan {
+        Plan::new(settings, (Basis::Defaults, Costs::defaults()), 1)
+    }
+
     #[test]
-    fn only_the_engines_that_ask_for_it_get_it() {
-        for (text, expected) in CASES {
-            let found = find(&settings(text), &Found::default());
-            assert_eq!(found.kernel.is_some(), expected, "{text}");
+    fn the_kernel_is_looked_at_and_tested_for_those_that_may_use_it() {
+        for (text, looks, tests) in CASES {
+            let settings = settings(text);
+            let found = find(&settings, &plan(&settings), &Found::default());
+            assert_eq!(found.kernel.is_some(), looks, "{text}");
+            assert_eq!(found.kernel.is_some_and(|kernel| kernel.tested()), tests, "{text}");
         }
     }
 
     #[tokio::test]
     async fn at_a_reload_the_old_findings_serve_until_the_new_are_there() {
-        for (text, expected) in CASES {
+        for (text, looks, tests) in CASES {
             let known =
                 Found { kernel: Some(Arc::new(Capabilities::find(&System, false))), ..Found::default() };
             let mut search = Search::default();
-            let meanwhile = search.begin(&settings(text), &known);
-            let looks = !text.contains("user") && !text.contains("http:");
+            let settings = settings(text);
+            let meanwhile = search.begin(&settings, &plan(&settings), &known);
             assert_eq!(meanwhile.kernel.is_some(), looks, "{text}");
             if looks {
-                assert_eq!(search.ended().await.kernel.is_some(), expected, "{text}");
+                assert_eq!(
+                    search.ended().await.kernel.is_some_and(|kernel| kernel.tested()),
+                    tests,
+                    "{text}"
+                );
             }
             tokio::select! {
                 biased;

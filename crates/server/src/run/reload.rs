@@ -4,9 +4,10 @@
 use super::{
     Listening, Server,
     roots::Replaced,
-    start::{certificate_fault, development, warn_about_certificates},
+    start::{certificate_fault, development, warn_about_calibration, warn_about_certificates},
 };
 use crate::{
+    placement::{self, Plan},
     report,
     sites::Sites,
     snapshot::{Found, Snapshot, not_sent_low_water_bytes},
@@ -105,10 +106,13 @@ impl Server {
         let builder = wants_tls
             .then(|| tls_setup::builder(&settings, development.as_ref().map(|made| made.files.clone())));
         let acceptor = builder.map(|builder| self.renewed_acceptor(&settings, &builder)).transpose()?;
+        let costs = placement::load(&settings).map_err(|fault| vec![fault])?;
         let added = self.bind_added(&settings)?;
 
         self.warn_about_restarts(&settings);
-        self.found = self.search.begin(&settings, &self.found);
+        warn_about_calibration(&costs.0);
+        self.plan = Plan::new(&settings, costs, self.workers.len());
+        self.found = self.search.begin(&settings, &self.plan, &self.found);
         self.settings = settings;
         self.development = development;
         let changed = self.change_kinds();
@@ -202,6 +206,7 @@ impl Server {
             acceptor,
             https_port,
             self.found.clone(),
+            self.plan.clone(),
         )));
     }
 

@@ -1,12 +1,13 @@
 //! Starting: everything is opened and checked before the first connection is taken.
 
 use super::{
-    Listening, ServeError, Server, kernel, listen_faults, new_admin_state, notices::Notices, placement,
-    reload::CertificateWatch, roots::RootWatch, start_workers,
+    Listening, ServeError, Server, kernel, listen_faults, new_admin_state, notices::Notices,
+    reload::CertificateWatch, roots::RootWatch, start_workers, worker_cpus,
 };
 use crate::{
     access_log::AccessLog,
     listeners::Binder,
+    placement::{self, Basis, Plan},
     report,
     sites::Sites,
     snapshot::{Found, Snapshot, not_sent_low_water_bytes},
@@ -14,7 +15,7 @@ use crate::{
     worker::Ear,
 };
 use arc_swap::ArcSwap;
-use linerate_config::{EngineChoice, ListenerKind, Settings, Source};
+use linerate_config::{ListenerKind, Settings, Source};
 use linerate_content::Resolver;
 use linerate_os::{processor, socket};
 use linerate_tls::{Acceptor, DevelopmentCertificate, TlsError, development_certificate, state_directory};
@@ -55,7 +56,9 @@ pub(super) fn certificate_fault(settings: &Settings, error: &TlsError) -> String
 impl Server {
     /// Opens everything and starts the workers.
     pub(super) fn start(source: Source, settings: Settings, open_files: u64) -> Result<Self, ServeError> {
-        let cpus = placement(&settings)?;
+        let cpus = worker_cpus(&settings)?;
+        let costs = placement::load(&settings).map_err(ServeError::Calibration)?;
+        warn_about_calibration(&costs.0);
         let wants_tls = tls_setup::is_wanted(&settings);
         let sites = Sites::open(&settings, wants_tls).map_err(ServeError::Sites)?;
         let development =
@@ -82,12 +85,14 @@ impl Server {
         let log = log.transpose()?;
 
         warn_about(&settings, &sites, &binder, open_files);
-        let found = kernel::find(&settings, &Found::default());
-        let snapshot = Snapshot::new(0, &settings, sites, acceptor, https_port, found.clone());
+        let plan = Plan::new(&settings, costs, cpus.len());
+        let found = kernel::find(&settings, &plan, &Found::default());
+        let snapshot = Snapshot::new(0, &settings, sites, acceptor, https_port, found.clone(), plan.clone());
+        let summary = snapshot.plan.summary();
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
         let workers = start_workers(&cpus, ears, &snapshots, log.as_ref(), &settings)?;
         let admin = admin_socket.as_ref().and_then(|socket| socket.local_addr().ok());
-        announce(&settings, &listening, admin, &cpus, development.as_ref(), &found);
+        announce(&settings, &listening, admin, &cpus, development.as_ref(), &summary);
         let admin_state = Arc::new(new_admin_state(&workers, log.as_ref(), &snapshots));
         Ok(Self {
             source,
@@ -96,6 +101,7 @@ impl Server {
             notices: Notices::new(),
             snapshots,
             found,
+            plan,
             search: kernel::Search::default(),
             development,
             changes,
@@ -111,19 +117,31 @@ impl Server {
 
 /// What [`start`](Server::start) would find wrong with sites and certificates, without listening or writing anything:
 /// all but what belongs to this machine's state, such as addresses in use and CPUs. Returns what clients will not like
-/// about the certificates.
+/// about the certificates, and a calibration that would not be used.
 ///
 /// # Errors
-/// [`ServeError::Sites`] and [`ServeError::Certificates`], each fault with its place.
+/// [`ServeError::Sites`], [`ServeError::Certificates`] and [`ServeError::Calibration`], each fault with its place.
 pub fn check(settings: &Settings) -> Result<Vec<String>, ServeError> {
     let wants_tls = tls_setup::is_wanted(settings);
     Sites::open(settings, wants_tls).map_err(ServeError::Sites)?;
+    let (basis, _) = placement::load(settings).map_err(ServeError::Calibration)?;
     // The development certificate would be made now, which is no part of a check.
     if !wants_tls || settings.needs_development_certificate() {
-        return Ok(Vec::new());
+        return Ok(misfit(&basis).into_iter().collect());
     }
     let acceptor = first_acceptor(settings, None)?;
-    Ok(certificate_warnings(&acceptor).collect())
+    Ok(certificate_warnings(&acceptor).chain(misfit(&basis)).collect())
+}
+
+/// What [`EngineChoice::Auto`](linerate_config::EngineChoice) would decide by, a line for each cipher: from which size of
+/// response on another engine pays. Whether this machine has that engine is not looked at.
+///
+/// # Errors
+/// [`ServeError::Calibration`].
+pub fn break_evens(settings: &Settings) -> Result<Vec<String>, ServeError> {
+    let costs = placement::load(settings).map_err(ServeError::Calibration)?;
+    let workers = settings.workers.map_or(1, std::num::NonZero::get);
+    Ok(Plan::new(settings, costs, workers).break_evens())
 }
 
 /// At start every certificate must be usable.
@@ -200,6 +218,20 @@ fn warn_about(settings: &Settings, sites: &Sites, binder: &Binder, open_files: u
     }
 }
 
+/// A calibration that is about another machine is no fault of this one.
+pub(super) fn warn_about_calibration(basis: &Basis) {
+    if let Some(warning) = misfit(basis) {
+        report::warn(&warning);
+    }
+}
+
+fn misfit(basis: &Basis) -> Option<String> {
+    match basis {
+        Basis::Misfit { path, why } => Some(format!("the calibration {}: {why}", path.display())),
+        Basis::Defaults | Basis::Calibrated { .. } => None,
+    }
+}
+
 /// One line a listener: what is served there, and how.
 fn announce(
     settings: &Settings,
@@ -207,19 +239,13 @@ fn announce(
     admin: Option<SocketAddr>,
     cpus: &[Option<usize>],
     development: Option<&DevelopmentCertificate>,
-    found: &Found,
+    placement: &str,
 ) {
-    let by_kernel = found.kernel.as_ref().is_some_and(|kernel| kernel.any());
-    let engine = match settings.engine {
-        EngineChoice::Kernel if by_kernel => "kernel",
-        EngineChoice::Nic if by_kernel && found.adapters.any_on() => "nic",
-        _ => "user",
-    };
     let workers = describe_workers(cpus);
     for listener in listening {
         let line = match listener.kind {
             ListenerKind::Tls => format!(
-                "https://{}/  engine {engine}, {workers}, {} to TLSv1.3",
+                "https://{}/  {workers}, {} to TLSv1.3",
                 host_and_port(listener),
                 match settings.tls.minimum_version {
                     linerate_config::TlsVersion::Version12 => "TLSv1.2",
@@ -235,8 +261,11 @@ fn announce(
         };
         report::note(&line);
     }
+    if listening.iter().any(|listener| listener.kind == ListenerKind::Tls) {
+        report::note(placement);
+    }
     if let Some(admin) = admin {
-        report::note(&format!("http://{admin}/  admin: /healthz, /metrics"));
+        report::note(&format!("http://{admin}/  admin: /healthz, /metrics, /placement"));
     }
     let Some(made) = development else { return };
     report::note(&format!("development certificate for localhost, SHA-256 {}", made.sha256_fingerprint));

@@ -1,9 +1,14 @@
 //! What a running worker takes over from a new snapshot.
 
 use super::*;
-use crate::{sites::Sites, snapshot::Found};
+use crate::{
+    placement::{Basis, Plan},
+    sites::Sites,
+    snapshot::Found,
+};
 use linerate_config::{Flags, Settings};
 use linerate_os::socket;
+use linerate_placement::Costs;
 use socket2::SockRef;
 use std::path::Path;
 
@@ -11,7 +16,8 @@ fn snapshot(generation: u64, root: &Path, low_water: &str) -> Snapshot {
     let text = format!("[user_engine]\nnot_sent_low_water = {low_water:?}\n[[site]]\nroot = {root:?}\n");
     let settings = Settings::from_toml(Path::new("test.toml"), text.as_bytes(), &Flags::default()).unwrap();
     let sites = Sites::open(&settings, true).unwrap();
-    Snapshot::new(generation, &settings, sites, None, None, Found::default())
+    let plan = Plan::new(&settings, (Basis::Defaults, Costs::defaults()), 1);
+    Snapshot::new(generation, &settings, sites, None, None, Found::default(), plan)
 }
 
 #[test]

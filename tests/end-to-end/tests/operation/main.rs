@@ -10,6 +10,7 @@ mod file_faults;
 mod limits;
 mod memory;
 mod metrics;
+mod placement;
 mod process;
 mod reload;
 mod roots;

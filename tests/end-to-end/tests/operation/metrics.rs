@@ -89,6 +89,7 @@ fn admin_pages_answer_get_and_head_and_nothing_else() {
         (&[][..], "/healthz", "200 text/plain"),
         (&["--head"], "/healthz", "200 text/plain"),
         (&[], "/metrics", "200 text/plain"),
+        (&[], "/placement", "200 text/plain"),
         (&[], "/", "200 text/plain"),
         (&[], "/other", "404 text/plain"),
         (&["--data", "x"], "/healthz", "405 text/plain"),

@@ -108,9 +108,9 @@ impl Capabilities {
             .zip(self.verdicts.iter().map(|verdict| verdict.as_ref().map(|carried| *carried)))
     }
 
-    /// Whether the kernel carries any.
-    pub(crate) fn any(&self) -> bool {
-        self.verdicts.iter().any(Result::is_ok)
+    /// Whether the combinations went through the self-test.
+    pub(crate) fn tested(&self) -> bool {
+        self.tested
     }
 
     /// Whether all is there that could be: a module that is not loaded now may be later.

@@ -146,14 +146,30 @@ impl Adapter {
         self.flows.load(Ordering::Relaxed)
     }
 
-    /// What stands against giving it a connection now. Asking means to try.
-    pub(crate) fn objects(&self, combination: Combination) -> Option<Lack> {
+    /// What stands against giving it a connection now, as far as is known without trying.
+    pub(crate) fn known_lack(&self, combination: Combination) -> Option<Lack> {
+        self.never_takes(combination).or_else(|| {
+            let memory = self.memory(combination);
+            (!memory.may_be_tried(Instant::now())).then(|| self.why_not(combination, memory.was_carried()))
+        })
+    }
+
+    /// What is known beforehand, and does not pass.
+    fn never_takes(&self, combination: Combination) -> Option<Lack> {
         if !self.is_on {
             return Some(Lack::FeatureOff(Name::new(&self.name)));
         }
         // Linux has it in software alone (`offloadable` of net/tls/tls.h), whatever the adapter could do.
         if combination.cipher == Cipher::ChaCha20Poly1305 {
             return Some(Lack::CipherNotInNic(combination.cipher));
+        }
+        None
+    }
+
+    /// What stands against giving it a connection now. Asking means to try.
+    pub(crate) fn objects(&self, combination: Combination) -> Option<Lack> {
+        if let Some(lack) = self.never_takes(combination) {
+            return Some(lack);
         }
         let mut memory = self.memory(combination);
         if memory.may_try(Instant::now()) {
@@ -217,7 +233,9 @@ mod tests {
         let flow = adapter.learn(TLS12, Proof::Adapter);
         assert!(flow.is_some() && adapter.flows() == 1);
         assert_eq!(adapter.objects(TLS12), None);
+        assert_eq!(adapter.known_lack(TLS13), None, "looking is not trying");
         assert_eq!(adapter.objects(TLS13), None, "one tries");
+        assert!(adapter.known_lack(TLS13).is_some());
         assert!(adapter.learn(TLS13, Proof::Software).is_none());
         let why = adapter.objects(TLS13).unwrap();
         assert!(why.to_string().starts_with("TLS 1.3 is not offloaded by mlx5_core on "), "{why}");

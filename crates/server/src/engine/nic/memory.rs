@@ -24,9 +24,14 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Whether a connection may try now.
+    /// Whether a connection could try now.
+    pub(super) fn may_be_tried(&self, now: Instant) -> bool {
+        self.not_before.is_none_or(|not_before| now >= not_before)
+    }
+
+    /// Whether a connection may try now; if so, it does.
     pub(super) fn may_try(&mut self, now: Instant) -> bool {
-        if self.not_before.is_some_and(|not_before| now < not_before) {
+        if !self.may_be_tried(now) {
             return false;
         }
         if !self.carried || self.refusals > 0 {

@@ -1,9 +1,9 @@
 //! What these tests need: a site of odd lengths, a certificate, and a server with one worker on the kernel engine.
 
-use linerate_end_to_end::{CertificatePair, ClientSetup, Server, ServerSetup, Site, linerate_binary, skip};
+use linerate_end_to_end::{CertificatePair, ClientSetup, Server, ServerSetup, Site};
 use linerate_guest_tests::{TlsStatistics, has_kernel_tls};
 use rustls::{CipherSuite, NamedGroup, SupportedProtocolVersion};
-use std::process::Command;
+use std::path::Path;
 use tempfile::TempDir;
 
 /// Long enough for many records and for several turns of a sender; odd.
@@ -20,10 +20,6 @@ impl Fixture {
     /// `None`, said loudly, where the kernel has no TLS.
     pub(crate) fn new(test: &str) -> Option<Self> {
         if !has_kernel_tls(test) {
-            return None;
-        }
-        if !has_kernel_engine() {
-            skip(test, "this linerate knows no --engine kernel");
             return None;
         }
         let keys = tempfile::tempdir().unwrap();
@@ -48,6 +44,19 @@ impl Fixture {
         ServerSetup::toml(&toml).admin().start()
     }
 
+    /// A server that decides by this calibration, without learning: an emulated processor has other costs.
+    pub(crate) fn start_auto(&self, calibration: &Path, placement: &str) -> Server {
+        let toml = format!(
+            "listen = [\"127.0.0.1:0\"]\nworkers = 1\naccess_log = \"-\"\nlog_format = \"json\"\n[placement]\n\
+             calibration = {calibration:?}\n{placement}\n[[site]]\nroot = {:?}\n\
+             certificates = [{{ certificate = {:?}, key = {:?} }}]\n",
+            self.site.path(),
+            self.pair.certificate,
+            self.pair.key
+        );
+        ServerSetup::toml(&toml).admin().start()
+    }
+
     /// A client of one version, with the key exchange that costs an emulated processor least.
     pub(crate) fn client(&self, version: &'static SupportedProtocolVersion) -> ClientSetup {
         let suite = match version.version {
@@ -61,14 +70,6 @@ impl Fixture {
     pub(crate) fn statistics(&self) -> TlsStatistics {
         TlsStatistics::now()
     }
-}
-
-/// Whether the binary under test can be told to use the kernel engine: one from before it may be named by
-/// `LINERATE_BINARY`.
-fn has_kernel_engine() -> bool {
-    let help =
-        Command::new(linerate_binary()).args(["serve", "--help"]).output().expect("linerate can be run");
-    String::from_utf8_lossy(&help.stdout).contains("user, kernel")
 }
 
 /// Bytes of response that the server says the kernel engine carried.

@@ -6,4 +6,5 @@ mod key_updates;
 mod load;
 mod matrix;
 mod operation;
+mod placement;
 mod record_limit;

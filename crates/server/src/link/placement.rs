@@ -1,0 +1,160 @@
+//! Who carries the link's responses: asked when one begins, done at a record boundary, told when it has ended.
+
+use super::{Link, kernel::Promotion};
+use crate::{ending::Ending, engine::kernel, metrics::KernelRefused, placement::view::Recent};
+use linerate_os::socket;
+use linerate_placement::{Again, Combination, ConnectionSignals, Decision, Engine, Protocol, Reason};
+use linerate_record::KeySource;
+
+/// With fewer bytes nobody asks by which adapter a connection leaves.
+const LEAST_FOR_ADAPTER_BYTES: u64 = 32 << 10;
+
+/// What is to be done at the next record boundary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Next {
+    #[default]
+    Nothing,
+    /// To decide anew: what stood against a move may have passed.
+    Decide,
+    /// To move there.
+    Move(Engine),
+}
+
+/// A connection's placement.
+#[derive(Debug, Default)]
+pub(super) struct Placement {
+    /// Of the response under way, or the last.
+    reason: Option<Reason>,
+    /// The reason holds for all that is still to come: nothing is asked any more.
+    is_settled: bool,
+    /// The kernel's refusal to take it is in the metrics.
+    is_refusal_counted: bool,
+    next: Next,
+    /// Bytes of the response under way, head included.
+    response_bytes: u64,
+    /// Bytes of those before it.
+    sent_before_bytes: u64,
+    responses_before: u64,
+}
+
+impl<K: KeySource> Link<K> {
+    /// A response of so many bytes begins: who carries it is decided, and done at the first record boundary.
+    pub(super) fn begin_placement(&mut self, response_bytes: u64) {
+        self.placement.response_bytes = response_bytes;
+        self.placement.next = Next::Nothing;
+        if !self.placement.is_settled {
+            self.decide(response_bytes);
+        }
+    }
+
+    /// A response has ended, with so many of its bytes unsent.
+    pub(super) fn end_placement(&mut self, left_bytes: u64) {
+        let placement = &mut self.placement;
+        placement.sent_before_bytes += placement.response_bytes.saturating_sub(left_bytes);
+        placement.responses_before += 1;
+    }
+
+    /// At a record boundary, everything sealed having been written to the socket: moves the connection, if that was
+    /// decided.
+    ///
+    /// # Errors
+    /// The connection cannot go on at all.
+    pub(super) async fn place(&mut self, left_bytes: u64) -> Result<(), Ending> {
+        if self.placement.next == Next::Decide {
+            self.decide(left_bytes);
+        }
+        match self.placement.next {
+            Next::Move(engine) => self.move_to(engine, left_bytes).await,
+            Next::Nothing | Next::Decide => Ok(()),
+        }
+    }
+
+    /// Which engine carried the last byte of the response that has just ended, and why; `None` without TLS.
+    pub(crate) fn decision(&self) -> Option<Decision> {
+        let engine = self.engine().placed()?;
+        let reason = match self.placement.next {
+            // The response ended before there was a record boundary to move at.
+            Next::Move(_) => Reason::NotReady,
+            _ => self.placement.reason.unwrap_or(Reason::NotReady),
+        };
+        Some(Decision { engine, reason })
+    }
+
+    /// The response is among the latest that the admin page shows.
+    pub(crate) fn note_placement(&self, recent: Recent) {
+        self.workplace.desk.note(Recent { at_ms: self.workplace.now_ms(), ..recent });
+    }
+
+    /// Version and cipher; `None` without TLS.
+    pub(crate) fn combination(&self) -> Option<Combination> {
+        self.channel().map(|channel| kernel::combination(channel.version(), channel.aead()))
+    }
+
+    fn decide(&mut self, left_bytes: u64) {
+        let Some(combination) = self.combination() else { return };
+        let signals = self.signals(combination, left_bytes);
+        // No adapter is worth a question for less.
+        let may_pay = signals.left_bytes + signals.sent_before_bytes >= LEAST_FOR_ADAPTER_BYTES;
+        let can = self.capabilities(combination, may_pay || !self.workplace.desk.is_auto());
+        let stream = &self.stream;
+        let decision = self.workplace.desk.decide(&can, &signals, || socket::retransmitted_share(stream));
+        let again = decision.reason.again();
+        let placement = &mut self.placement;
+        placement.reason = Some(decision.reason);
+        placement.next = if decision.engine != signals.engine {
+            Next::Move(decision.engine)
+        } else if again == Again::NextRecord {
+            Next::Decide
+        } else {
+            Next::Nothing
+        };
+        if placement.next == Next::Nothing && again == Again::Never {
+            placement.is_settled = true;
+        }
+        if let Some(refused) = self.workplace.desk.refused(&decision.reason) {
+            self.count_refusal(refused);
+        }
+    }
+
+    /// A connection that was meant for kernel or adapter and stays is counted once.
+    pub(super) fn count_refusal(&mut self, refused: KernelRefused) {
+        if !std::mem::replace(&mut self.placement.is_refusal_counted, true) {
+            self.workplace.metrics.refuse_kernel(refused);
+        }
+    }
+
+    fn signals(&self, combination: Combination, left_bytes: u64) -> ConnectionSignals {
+        let placement = &self.placement;
+        ConnectionSignals {
+            combination,
+            engine: self.engine().placed().unwrap_or(Engine::User),
+            protocol: Protocol::Http1,
+            response_bytes: placement.response_bytes,
+            left_bytes,
+            sent_before_bytes: placement.sent_before_bytes,
+            responses_before: placement.responses_before,
+            records_left: self.channel().map(linerate_record::Channel::remaining_records),
+        }
+    }
+
+    async fn move_to(&mut self, engine: Engine, left_bytes: u64) -> Result<(), Ending> {
+        debug_assert_ne!(engine, Engine::User, "there is no way back");
+        let promotion = self.promote(engine, left_bytes).await?;
+        let placement = &mut self.placement;
+        placement.next = Next::Nothing;
+        match promotion {
+            // From the next response on it has moved before.
+            Promotion::Done(other) => placement.reason = other.or(placement.reason),
+            Promotion::NotNow => {
+                placement.reason = Some(Reason::NotReady);
+                placement.next = Next::Decide;
+            }
+            Promotion::NotThisTime(reason) => placement.reason = Some(reason),
+            Promotion::Never(reason) => {
+                placement.reason = Some(reason);
+                placement.is_settled = true;
+            }
+        }
+        Ok(())
+    }
+}

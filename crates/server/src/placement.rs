@@ -1,0 +1,181 @@
+//! Placement as the server uses it: what workers decide by ([`Plan`]), and what they tell of it ([`view`]).
+
+mod calibration;
+pub(crate) mod desk;
+pub(crate) mod view;
+
+pub(crate) use calibration::{Basis, load};
+
+use crate::engine::kernel::{self, Carried};
+use linerate_config::{EngineChoice, Settings};
+use linerate_placement::{
+    Capabilities, Cipher, Combination, Costs, Engine, Lack, Mode, Placer, Policy, Reason, Verdict,
+    bytes_in_words,
+};
+use linerate_record::{Aead, Version};
+
+/// What workers place by: made at start and at each reload, read by all, never changed.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) policy: Policy,
+    pub(crate) costs: Costs,
+    /// Where the costs are from.
+    pub(crate) basis: Basis,
+    choice: EngineChoice,
+    /// By version and cipher, in the order of [`Combination::ALL`].
+    capabilities: [Capabilities; Combination::ALL.len()],
+}
+
+impl Plan {
+    /// What follows from the settings; nothing is known yet of what kernel and adapters carry.
+    pub(crate) fn new(settings: &Settings, (basis, costs): (Basis, Costs), workers: usize) -> Self {
+        let placement = &settings.placement;
+        let (from_bytes, after_bytes) =
+            (settings.kernel_engine.from_bytes, settings.kernel_engine.after_bytes);
+        let fixed = |engine| Mode::Fixed { engine, from_bytes, after_bytes };
+        let policy = Policy {
+            mode: match settings.engine {
+                EngineChoice::Auto => Mode::Auto,
+                EngineChoice::User => fixed(Engine::User),
+                EngineChoice::Kernel => fixed(Engine::Kernel),
+                EngineChoice::Nic => fixed(Engine::Nic),
+            },
+            nic_set_ups_per_s: placement.nic_set_ups_per_second.map(|set_ups| set_ups as f64),
+            workers,
+            retransmitted_limit: f64::from(placement.max_retransmitted_percent) / 100.0,
+            learning: placement.learning,
+            trial_every: placement.trial_every,
+            ..Policy::default()
+        };
+        let capabilities = [Capabilities::USER_ONLY; Combination::ALL.len()];
+        Self { policy, costs, basis, choice: settings.engine, capabilities }
+    }
+
+    /// Whether a connection may move to software kernel TLS by these costs: only then it has to be tested.
+    pub(crate) fn may_use_kernel(&self) -> bool {
+        let pays =
+            |cipher| Placer::new(self.policy, self.costs.clone()).break_even_bytes(Engine::Kernel, cipher);
+        match self.choice {
+            EngineChoice::User => false,
+            EngineChoice::Kernel | EngineChoice::Nic => true,
+            EngineChoice::Auto => {
+                self.policy.trial_every > 0 || Cipher::ALL.into_iter().any(|cipher| pays(cipher).is_some())
+            }
+        }
+    }
+
+    /// Takes over what was found out about the kernel.
+    pub(crate) fn with_kernel(mut self, found: Option<&kernel::Capabilities>) -> Self {
+        let Some(found) = found else { return self };
+        for (index, combination) in Combination::ALL.into_iter().enumerate() {
+            let (version, aead) = record_terms(combination);
+            let kernel = verdict(combination, found.verdict(version, aead));
+            // By which adapter a connection leaves is known when it is there. None does what the kernel lacks.
+            let lack = kernel.lack().filter(|_| self.choice == EngineChoice::Nic).unwrap_or(Lack::NoAdapter);
+            self.capabilities[index] = Capabilities { kernel, nic: Verdict::Lacking(lack) };
+        }
+        self
+    }
+
+    /// Who can carry a combination.
+    pub(crate) fn capabilities(&self, combination: Combination) -> Capabilities {
+        let index = Combination::ALL.iter().position(|&known| known == combination);
+        index.map_or(Capabilities::USER_ONLY, |index| self.capabilities[index])
+    }
+
+    /// From which size of response on another engine pays, a line for each cipher, and what that is known from.
+    pub(crate) fn break_evens(&self) -> Vec<String> {
+        let placer = Placer::new(self.policy, self.costs.clone());
+        let of = |engine, cipher| {
+            let bytes = placer.break_even_bytes(engine, cipher);
+            bytes.map_or("never".to_owned(), |bytes| format!("from {}", bytes_in_words(bytes)))
+        };
+        let ciphers = Cipher::ALL.into_iter().map(|cipher| {
+            format!("{cipher}: kernel {}, nic {}", of(Engine::Kernel, cipher), of(Engine::Nic, cipher))
+        });
+        std::iter::once(self.basis.in_words()).chain(ciphers).collect()
+    }
+
+    /// What is going to happen, in a line: `engine auto: user for all; ...`.
+    pub(crate) fn summary(&self) -> String {
+        match self.policy.mode {
+            Mode::Fixed { engine: Engine::User, .. } => "engine user for all, as configured".to_owned(),
+            Mode::Fixed { engine, from_bytes, .. } => {
+                let lacks = self.capabilities.map(|can| can.kernel.lack());
+                match lacks.iter().flatten().next() {
+                    Some(lack) if lacks.iter().all(Option::is_some) => {
+                        format!("engine {engine}, as configured, but user for all: {lack}")
+                    }
+                    _ => format!(
+                        "engine {engine} for responses from {}, as configured",
+                        bytes_in_words(from_bytes)
+                    ),
+                }
+            }
+            Mode::Auto => self.summary_by_cost(),
+        }
+    }
+
+    fn summary_by_cost(&self) -> String {
+        let placer = Placer::new(self.policy, self.costs.clone());
+        let basis = self.basis.short();
+        // The cipher that clients choose most; the others are on the admin page.
+        let cipher = Cipher::Aes256Gcm;
+        let can = self.capabilities(Combination::ALL[1]);
+        let mut moved = Vec::new();
+        for engine in [Engine::Kernel, Engine::Nic] {
+            if can.of(engine).lack().is_none()
+                && let Some(bytes) = placer.break_even_bytes(engine, cipher)
+            {
+                moved.push(format!("{engine} from {}", bytes_in_words(bytes)));
+            }
+        }
+        if !moved.is_empty() {
+            return format!("engine auto: {} ({cipher}), else user, by {basis}", moved.join(", "));
+        }
+        let against = match can.kernel.lack() {
+            Some(lack) => lack.to_string(),
+            None => {
+                let more_ns_per_byte = -placer.saved_ns_per_byte(Engine::Kernel, cipher);
+                format!("{}, by {basis}", Reason::NotCheaper { engine: Engine::Kernel, more_ns_per_byte })
+            }
+        };
+        format!("engine auto: user for all; {against}")
+    }
+}
+
+fn verdict(combination: Combination, found: Result<Carried, &kernel::Lack>) -> Verdict {
+    match found {
+        Ok(carried) => {
+            Verdict::Carried(linerate_placement::Carried { takes_new_keys: carried.takes_new_keys })
+        }
+        Err(found) => Verdict::Lacking(lack(combination, found)),
+    }
+}
+
+/// What the kernel lacks for a combination, as placement calls it.
+pub(crate) fn lack(combination: Combination, found: &kernel::Lack) -> Lack {
+    match found {
+        kernel::Lack::Module => Lack::Module,
+        kernel::Lack::Cipher => Lack::NotInKernel(combination),
+        kernel::Lack::SelfTest(_) => Lack::SelfTest(combination),
+        kernel::Lack::System(_) => Lack::NotKnown(Engine::Kernel),
+    }
+}
+
+/// Version and cipher as the record layer calls them.
+fn record_terms(combination: Combination) -> (Version, Aead) {
+    let version = match combination.version {
+        linerate_placement::Version::Tls12 => Version::Tls12,
+        linerate_placement::Version::Tls13 => Version::Tls13,
+    };
+    let aead = match combination.cipher {
+        Cipher::Aes128Gcm => Aead::Aes128Gcm,
+        Cipher::Aes256Gcm => Aead::Aes256Gcm,
+        Cipher::ChaCha20Poly1305 => Aead::ChaCha20Poly1305,
+    };
+    (version, aead)
+}
+
+#[cfg(test)]
+mod tests;

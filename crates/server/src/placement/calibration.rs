@@ -1,0 +1,141 @@
+//! Where costs are from: a calibration file that fits this machine, or published figures.
+
+use linerate_config::{CalibrationFile, Settings};
+use linerate_placement::{Calibration, Costs, Machine};
+use std::{fs, path::PathBuf};
+
+/// A file larger than this is no calibration.
+const LIMIT_BYTES: u64 = 1 << 20;
+
+/// Where costs are from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// Published figures: nothing was said.
+    Defaults,
+    /// A file.
+    Calibrated { path: PathBuf, measured_at: String },
+    /// Published figures, because the file is about another machine.
+    Misfit { path: PathBuf, why: String },
+}
+
+impl Basis {
+    /// In a few words.
+    pub(crate) fn short(&self) -> &'static str {
+        match self {
+            Self::Calibrated { .. } => "calibration",
+            Self::Defaults | Self::Misfit { .. } => "published figures",
+        }
+    }
+
+    /// In a sentence.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Self::Defaults => "published figures; `linerate calibrate` measures this machine".to_owned(),
+            Self::Calibrated { path, measured_at } => {
+                format!("{}, measured at {measured_at}", path.display())
+            }
+            Self::Misfit { path, why } => format!("published figures; of {}: {why}", path.display()),
+        }
+    }
+}
+
+/// Reads the calibration that the settings name. One about another machine is noted and not used.
+///
+/// # Errors
+/// A file that is not there or has a fault, with its place.
+pub(crate) fn load(settings: &Settings) -> Result<(Basis, Costs), String> {
+    let (kernel, cpu) = linerate_environment::kernel_and_processor();
+    load_for(settings, &Machine { kernel, cpu })
+}
+
+fn load_for(settings: &Settings, here: &Machine) -> Result<(Basis, Costs), String> {
+    let Some(CalibrationFile { path, origin }) = &settings.placement.calibration else {
+        return Ok((Basis::Defaults, Costs::defaults()));
+    };
+    let unreadable = |why: String| {
+        format!(
+            "{origin}: the calibration {} cannot be read: {why}; `linerate calibrate` makes one",
+            path.display()
+        )
+    };
+    let length_bytes = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
+    if length_bytes > LIMIT_BYTES {
+        return Err(unreadable(format!("it has {length_bytes} bytes, which is no calibration")));
+    }
+    let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    let calibration = Calibration::parse(&text)
+        .map_err(|error| format!("{origin}: the calibration {}: {error}", path.display()))?;
+    if let Some(misfit) = calibration.misfit(here) {
+        let why = misfit.to_string();
+        return Ok((Basis::Misfit { path: path.clone(), why }, Costs::defaults()));
+    }
+    let basis = Basis::Calibrated { path: path.clone(), measured_at: calibration.measured_at.clone() };
+    Ok((basis, Costs::from(&calibration)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_config::Flags;
+    use linerate_placement::{CALIBRATION_SCHEMA, Cipher, Engine, EngineFigures};
+    use std::path::Path;
+
+    fn here() -> Machine {
+        Machine { kernel: "Linux 6.12".to_owned(), cpu: "a processor".to_owned() }
+    }
+
+    /// A file by which the kernel engine costs nothing for each byte.
+    fn text() -> String {
+        let costs = Costs::defaults();
+        let user =
+            EngineFigures::new(Engine::User, Cipher::Aes128Gcm, costs.of(Engine::User, Cipher::Aes128Gcm));
+        let kernel = EngineFigures { engine: "kernel".to_owned(), per_byte_ns: 0.0, ..user.clone() };
+        let calibration = Calibration {
+            schema: CALIBRATION_SCHEMA.to_owned(),
+            measured_at: "2026-11-21T12:00:00Z".to_owned(),
+            measured_by: "a test".to_owned(),
+            machine: here(),
+            measured: Default::default(),
+            notes: Vec::new(),
+            nic: None,
+            engines: vec![user, kernel],
+        };
+        calibration.to_text().unwrap()
+    }
+
+    fn settings(path: &Path) -> Settings {
+        let flags = Flags { calibration: Some(path.to_owned()), ..Flags::default() };
+        Settings::from_toml(Path::new("f"), b"[[site]]\nroot = \"r\"\n", &flags).unwrap()
+    }
+
+    #[test]
+    fn a_file_of_this_machine_is_used_and_one_of_another_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calibration.toml");
+        fs::write(&path, text()).unwrap();
+        let (basis, costs) = load_for(&settings(&path), &here()).unwrap();
+        assert_eq!(basis.in_words(), format!("{}, measured at 2026-11-21T12:00:00Z", path.display()));
+        assert_eq!(costs.of(Engine::Kernel, Cipher::Aes128Gcm).per_byte_ns, 0.0);
+        let other = Machine { kernel: "Linux 6.13".to_owned(), ..here() };
+        let (basis, costs) = load_for(&settings(&path), &other).unwrap();
+        assert!(
+            basis.in_words().contains("it was measured on another kernel (Linux 6.12; this is Linux 6.13)")
+        );
+        assert_eq!(costs, Costs::defaults());
+    }
+
+    #[test]
+    fn faults_have_their_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calibration.toml");
+        let fault = || load_for(&settings(&path), &here()).unwrap_err();
+        assert!(
+            fault()
+                .starts_with(&format!("--calibration: the calibration {} cannot be read: ", path.display()))
+        );
+        fs::write(&path, text().replace("[machine]", "[machine")).unwrap();
+        assert!(fault().contains(": line "), "{}", fault());
+        fs::write(&path, vec![b' '; 2 << 20]).unwrap();
+        assert!(fault().contains("2097152 bytes"), "{}", fault());
+    }
+}

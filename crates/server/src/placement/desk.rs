@@ -1,0 +1,174 @@
+//! A worker's place of decision: its placer, what it observes, and what it tells.
+
+use super::{
+    Plan,
+    view::{Recent, Ring, View},
+};
+use crate::metrics::KernelRefused;
+use linerate_os::{kernel_tls, usage};
+use linerate_placement::{
+    Capabilities, Cipher, Combination, ConnectionSignals, Decision, Engine, Lack, MachineSignals, Mode,
+    Placer, Reason,
+};
+use std::{
+    cell::{Cell, RefCell},
+    sync::Arc,
+    time::Instant,
+};
+
+/// One of so many turns of an engine is timed. A look at the clock costs 25 ns where the kernel maps it into the process,
+/// and some hundred where it does not; a turn of 64 KiB takes 10 µs.
+const TIMED_EVERY: u32 = 16;
+
+/// A worker's own; nothing in it is shared.
+pub(crate) struct PlacementDesk {
+    plan: RefCell<Arc<Plan>>,
+    placer: RefCell<Placer>,
+    recent: RefCell<Ring>,
+    turns_until_timed: Cell<u32>,
+    started: Instant,
+    cpu: Cell<CpuUse>,
+    adapter: Cell<AdapterCounts>,
+}
+
+/// CPU time and clock at the last heartbeat.
+#[derive(Clone, Copy, Debug, Default)]
+struct CpuUse {
+    cpu_s: f64,
+    at_ms: u64,
+    left: f64,
+}
+
+/// What the kernel had counted of adapters at the beginning of the second that is under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct AdapterCounts {
+    set_ups: u64,
+    at_ms: u64,
+    set_ups_last_s: u64,
+}
+
+impl PlacementDesk {
+    pub(crate) fn new(plan: Arc<Plan>) -> Self {
+        let placer = Placer::new(plan.policy, plan.costs.clone());
+        Self {
+            plan: RefCell::new(plan),
+            placer: RefCell::new(placer),
+            recent: RefCell::default(),
+            turns_until_timed: Cell::new(TIMED_EVERY),
+            started: Instant::now(),
+            cpu: Cell::default(),
+            adapter: Cell::default(),
+        }
+    }
+
+    /// Another plan, after a reload.
+    pub(crate) fn adopt(&self, plan: Arc<Plan>) {
+        self.placer.borrow_mut().adopt(plan.policy, plan.costs.clone());
+        self.plan.replace(plan);
+    }
+
+    /// Who can carry a combination, as far as that does not depend on the peer.
+    pub(crate) fn capabilities(&self, combination: Combination) -> Capabilities {
+        self.plan.borrow().capabilities(combination)
+    }
+
+    /// Whether the server decides by cost.
+    pub(crate) fn is_auto(&self) -> bool {
+        self.plan.borrow().policy.mode == Mode::Auto
+    }
+
+    /// The counter of connections that were meant for the kernel and stay for this reason; `None` if nobody meant them for
+    /// it.
+    pub(crate) fn refused(&self, reason: &Reason) -> Option<KernelRefused> {
+        let chosen = !self.is_auto();
+        match reason {
+            Reason::RecordLimit { .. } => Some(KernelRefused::RecordLimit),
+            Reason::Lacking(lack) if chosen => Some(match lack {
+                Lack::Module => KernelRefused::Module,
+                Lack::SelfTest(_) => KernelRefused::SelfTest,
+                Lack::NotInKernel(_) => KernelRefused::Cipher,
+                Lack::NotKnown(_) | Lack::NotAskedFor(_) | Lack::OperatingSystem(_) => KernelRefused::System,
+                of_adapter => KernelRefused::of_adapter(of_adapter),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Who carries the response from here on; see [`Placer::decide`]. The clock is asked only where an adapter could take
+    /// it: nothing else depends on time.
+    pub(crate) fn decide(
+        &self,
+        can: &Capabilities,
+        connection: &ConnectionSignals,
+        retransmitted: impl FnOnce() -> Option<f64>,
+    ) -> Decision {
+        let now_ns = if can.nic.lack().is_none() { self.now_ns() } else { 0 };
+        self.placer.borrow_mut().decide(can, connection, now_ns, retransmitted)
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// A response over TLS has ended.
+    pub(crate) fn note(&self, recent: Recent) {
+        self.recent.borrow_mut().push(recent);
+    }
+
+    /// Now and then the time at which a turn begins; give it to [`PlacementDesk::observe`] when it is over.
+    pub(crate) fn begin_turn(&self) -> Option<Instant> {
+        let left = self.turns_until_timed.get();
+        self.turns_until_timed.set(if left == 0 { TIMED_EVERY - 1 } else { left - 1 });
+        (left == 0).then(Instant::now)
+    }
+
+    /// So many bytes went into a socket in a turn that did not wait.
+    pub(crate) fn observe(&self, began: Instant, engine: Engine, cipher: Cipher, bytes: u64) {
+        let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.placer.borrow_mut().observe(engine, cipher, bytes, elapsed_ns);
+    }
+
+    /// The worker's heartbeat; `has_adapter` if one of the machine's encrypts. Returns what is to be told.
+    pub(crate) fn refresh(&self, now_ms: u64, has_adapter: bool) -> View {
+        let mut machine = MachineSignals { cpu_left: self.cpu_left(now_ms), ..MachineSignals::default() };
+        if has_adapter {
+            (machine.nic_flows, machine.nic_set_ups_last_s) = self.adapter_counts(now_ms);
+        }
+        let mut placer = self.placer.borrow_mut();
+        placer.refresh(machine, self.now_ns());
+        View::of(&placer, &self.recent.borrow(), machine.cpu_left, now_ms)
+    }
+
+    /// The part of this thread's time since the last heartbeat in which it did nothing; none where that is not known.
+    fn cpu_left(&self, now_ms: u64) -> f64 {
+        let before = self.cpu.get();
+        let elapsed_s = now_ms.saturating_sub(before.at_ms) as f64 / 1000.0;
+        let Ok(used) = usage::current_thread() else { return 0.0 };
+        let cpu_s = used.user_s + used.system_s;
+        // Two heartbeats in the same moment say nothing.
+        let left = if elapsed_s > 0.01 {
+            (1.0 - (cpu_s - before.cpu_s) / elapsed_s).clamp(0.0, 1.0)
+        } else {
+            return before.left;
+        };
+        self.cpu.set(CpuUse { cpu_s, at_ms: now_ms, left });
+        left
+    }
+
+    /// Flows that adapters have, and those they took in the last second, as the kernel counts them for this network
+    /// namespace.
+    fn adapter_counts(&self, now_ms: u64) -> (u64, u64) {
+        let Ok(statistics) = kernel_tls::statistics() else { return (0, 0) };
+        let of = |name: &str| {
+            statistics.iter().find(|statistic| statistic.name == name).map_or(0, |statistic| statistic.value)
+        };
+        let mut counts = self.adapter.get();
+        if now_ms.saturating_sub(counts.at_ms) >= 1000 || counts.at_ms == 0 {
+            let set_ups = of("TlsTxDevice");
+            let since = if counts.at_ms == 0 { 0 } else { set_ups.saturating_sub(counts.set_ups) };
+            counts = AdapterCounts { set_ups, at_ms: now_ms, set_ups_last_s: since };
+            self.adapter.set(counts);
+        }
+        (of("TlsCurrTxDevice"), counts.set_ups_last_s)
+    }
+}

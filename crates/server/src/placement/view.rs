@@ -1,0 +1,217 @@
+//! What a worker tells about its decisions: published by its heartbeat, read by the admin page.
+
+use super::{Basis, Plan};
+use crate::metrics::Metrics;
+use linerate_placement::{
+    Cipher, Combination, Decision, Engine, Mode, Observed, Placer, Reason, bytes_in_words, share_in_words,
+};
+use std::{fmt::Write, sync::Arc};
+
+/// The latest decisions that are kept.
+const RECENT: usize = 16;
+/// Engines that a connection can move to.
+const OTHERS: [Engine; 2] = [Engine::Kernel, Engine::Nic];
+
+/// A decision, and what it was about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recent {
+    pub(crate) decision: Decision,
+    pub(crate) combination: Combination,
+    /// Of content.
+    pub(crate) content_bytes: u64,
+    /// When the response ended, in milliseconds since the worker began.
+    pub(crate) at_ms: u64,
+}
+
+/// The latest decisions, the oldest overwritten first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ring {
+    entries: [Option<Recent>; RECENT],
+    next: usize,
+}
+
+impl Ring {
+    pub(crate) fn push(&mut self, recent: Recent) {
+        self.entries[self.next] = Some(recent);
+        self.next = (self.next + 1) % RECENT;
+    }
+
+    /// The latest first.
+    fn latest(&self) -> impl Iterator<Item = &Recent> {
+        (1..=RECENT).filter_map(|back| self.entries[(self.next + RECENT - back) % RECENT].as_ref())
+    }
+}
+
+/// A worker's placement, as of its last heartbeat.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct View {
+    ring: Ring,
+    /// By engine (kernel, adapter) and cipher.
+    saved_ns_per_byte: [[f64; Cipher::ALL.len()]; OTHERS.len()],
+    break_even_bytes: [[Option<u64>; Cipher::ALL.len()]; OTHERS.len()],
+    observed: [[Observed; Cipher::ALL.len()]; Engine::ALL.len()],
+    budget_left: f64,
+    cpu_left: f64,
+    now_ms: u64,
+}
+
+impl View {
+    pub(crate) fn of(placer: &Placer, ring: &Ring, cpu_left: f64, now_ms: u64) -> Self {
+        let each = |engine: Engine| Cipher::ALL.map(|cipher| placer.learner().observed(engine, cipher));
+        Self {
+            ring: ring.clone(),
+            saved_ns_per_byte: OTHERS
+                .map(|engine| Cipher::ALL.map(|cipher| placer.saved_ns_per_byte(engine, cipher))),
+            break_even_bytes: OTHERS
+                .map(|engine| Cipher::ALL.map(|cipher| placer.break_even_bytes(engine, cipher))),
+            observed: Engine::ALL.map(each),
+            budget_left: placer.budget().left(),
+            cpu_left,
+            now_ms,
+        }
+    }
+}
+
+/// The admin page: what is decided by, what it comes to, and what was decided.
+// Writing to a String cannot fail: the results of `writeln!` are dropped on purpose.
+pub(crate) fn page(plan: &Plan, workers: &[Arc<Metrics>]) -> String {
+    let views: Vec<View> = workers.iter().map(|worker| worker.placement_view()).collect();
+    let mut page = format!("{}\n", plan.summary());
+    let _ = writeln!(page, "costs: {}", plan.basis.in_words());
+    if let Basis::Misfit { .. } = plan.basis {
+        page.push_str("(`linerate calibrate` measures this machine)\n");
+    }
+    policy(plan, &mut page);
+    by_cost(plan, &views, &mut page);
+    observed(&views, &mut page);
+    counts(workers, &mut page);
+    latest(&views, &mut page);
+    page
+}
+
+fn policy(plan: &Plan, page: &mut String) {
+    let policy = &plan.policy;
+    let placer = Placer::new(*policy, plan.costs.clone());
+    let limits = plan.costs.nic_limits;
+    let _ = writeln!(
+        page,
+        "adapter: at most {:.0} set-ups a second (it can do {:.0}), {} flows, none with more than {} retransmitted",
+        placer.set_ups_per_s(),
+        limits.set_ups_per_s,
+        limits.flow_table_flows,
+        share_in_words(policy.retransmitted_limit)
+    );
+    let learning = if policy.learning { "on" } else { "off" };
+    let trials = match policy.trial_every {
+        0 => "no trials".to_owned(),
+        every => format!("one large response of {every} is a trial"),
+    };
+    let _ = writeln!(page, "learning: {learning}, {trials}");
+}
+
+fn by_cost(plan: &Plan, views: &[View], page: &mut String) {
+    if plan.policy.mode != Mode::Auto {
+        return;
+    }
+    page.push_str(
+        "\nfrom the user engine to      cipher             carried  saved, ns/B   break-even (by worker)\n",
+    );
+    for (other, engine) in OTHERS.into_iter().enumerate() {
+        for (index, cipher) in Cipher::ALL.into_iter().enumerate() {
+            let combination = Combination { version: linerate_placement::Version::Tls13, cipher };
+            let lack = plan.capabilities(combination).of(engine).lack();
+            let carried = lack.map_or("yes".to_owned(), |lack| lack.label().to_owned());
+            let saved_ns: f64 = views.iter().map(|view| view.saved_ns_per_byte[other][index]).sum::<f64>()
+                / views.len().max(1) as f64;
+            let break_evens: Vec<String> = views
+                .iter()
+                .map(|view| view.break_even_bytes[other][index].map_or("never".to_owned(), bytes_in_words))
+                .collect();
+            let _ = writeln!(
+                page,
+                "{:<28} {:<18} {carried:<8} {saved_ns:>11.3}   {}",
+                engine.name(),
+                cipher.name(),
+                break_evens.join(", ")
+            );
+        }
+    }
+}
+
+fn observed(views: &[View], page: &mut String) {
+    page.push_str("\nobserved, TCP included       cipher             ns/B     pieces (of all workers)\n");
+    let before = page.len();
+    for (row, engine) in Engine::ALL.into_iter().enumerate() {
+        for (column, cipher) in Cipher::ALL.into_iter().enumerate() {
+            let cells = || views.iter().map(|view| view.observed[row][column]);
+            let pieces: u64 = cells().map(|observed| observed.observations).sum();
+            if pieces > 0 {
+                let sum: f64 = cells().map(|one| one.mean_ns_per_byte * one.observations as f64).sum();
+                let mean_ns = sum / pieces as f64;
+                let _ = writeln!(page, "{:<28} {:<18} {mean_ns:<8.3} {pieces}", engine.name(), cipher.name());
+            }
+        }
+    }
+    if page.len() == before {
+        page.push_str("nothing yet\n");
+    }
+}
+
+fn counts(workers: &[Arc<Metrics>], page: &mut String) {
+    page.push_str("\nresponses over TLS           reason\n");
+    let mut total = 0;
+    for engine in Engine::ALL {
+        for (index, label) in Reason::LABELS.iter().enumerate() {
+            let count: u64 = workers.iter().map(|worker| worker.placements(engine, index)).sum();
+            if count > 0 {
+                let _ = writeln!(page, "{count:<20} {:<7} {label}", engine.name());
+            }
+            total += count;
+        }
+    }
+    let _ = writeln!(page, "{total:<20} all");
+}
+
+fn latest(views: &[View], page: &mut String) {
+    page.push_str("\nthe latest decisions\n");
+    for (worker, view) in views.iter().enumerate() {
+        let _ = writeln!(
+            page,
+            "worker {worker}: {} of its time left, {:.1} set-ups left",
+            share_in_words(view.cpu_left),
+            view.budget_left
+        );
+        for recent in view.ring.latest() {
+            let ago_s = view.now_ms.saturating_sub(recent.at_ms) as f64 / 1000.0;
+            let _ = writeln!(
+                page,
+                "  {ago_s:>8.1} s ago  {} of content, {}: {}",
+                bytes_in_words(recent.content_bytes),
+                recent.combination,
+                recent.decision
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_placement::Version;
+
+    #[test]
+    fn the_latest_come_first_and_the_oldest_are_forgotten() {
+        let mut ring = Ring::default();
+        assert_eq!(ring.latest().count(), 0);
+        for at_ms in 0..40 {
+            ring.push(Recent {
+                decision: Decision { engine: Engine::User, reason: Reason::MovedBefore },
+                combination: Combination { version: Version::Tls13, cipher: Cipher::Aes128Gcm },
+                content_bytes: 1,
+                at_ms,
+            });
+        }
+        let times: Vec<u64> = ring.latest().map(|recent| recent.at_ms).collect();
+        assert_eq!(times, (24..40).rev().collect::<Vec<u64>>());
+    }
+}

@@ -45,13 +45,19 @@ impl Fixture {
     /// A linerate on this side of the adapter, with the kernel engine.
     #[track_caller]
     pub(crate) fn linerate(&self) -> Server {
+        self.linerate_with(|setup| setup.flags(["--engine", "kernel"]))
+    }
+
+    /// A linerate on this side of the adapter that writes its access log to standard output, changed by `change`.
+    #[track_caller]
+    pub(crate) fn linerate_with(&self, change: impl FnOnce(ServerSetup) -> ServerSetup) -> Server {
         let listen = format!("{}:0", self.nginx.kernel_tls.ip());
-        ServerSetup::new()
+        let setup = ServerSetup::new()
             .flag(self.site.path())
-            .flags(["--listen", &listen, "--workers", "1", "--engine", "kernel"])
+            .flags(["--listen", &listen, "--workers", "1", "--access-log", "-", "--log-format", "json"])
             .certificate(&self.pair)
-            .admin()
-            .start()
+            .admin();
+        change(setup).start()
     }
 
     /// Has the far side fetch a file from nginx by kernel TLS, and compares every byte.

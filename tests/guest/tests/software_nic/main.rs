@@ -4,5 +4,6 @@
 mod fixture;
 mod life;
 mod limits;
+mod nic_engine;
 mod transfers;
 mod trouble;

@@ -1,0 +1,210 @@
+//! linerate's NIC engine: which connections the adapter has is proved and told, and what it does not take is served all
+//! the same, by another engine and with the reason.
+
+use crate::fixture::{Fixture, LARGE};
+use linerate_end_to_end::{Program, Server, wait_until};
+use linerate_guest_tests::{Adapter, TlsStatistics, ip};
+use std::time::{Duration, Instant};
+
+/// Who owns nothing and may do nothing.
+const NOBODY: u32 = 65_534;
+
+impl Fixture {
+    /// Has the far side fetch a range of a file, and compares every byte.
+    #[track_caller]
+    fn fetch_range(&self, server: &Server, arguments: &[&str], first: usize, last: usize) {
+        let (address, range) = (server.address(), format!("{first}-{last}"));
+        let arguments = [arguments, &["--range", &range]].concat();
+        let body = self.adapter.fetch(address.ip(), address.port(), LARGE, &arguments).success();
+        assert!(body == self.site.bytes(LARGE)[first..=last], "{range}: {} bytes arrived", body.len());
+    }
+
+    #[track_caller]
+    fn fetch_whole(&self, server: &Server, arguments: &[&str]) {
+        self.fetch_range(server, arguments, 0, self.site.bytes(LARGE).len() - 1);
+    }
+
+    /// Fetches until a connection was carried by `engine`, as the server counts.
+    #[track_caller]
+    fn fetch_until(&self, server: &Server, arguments: &[&str], engine: &str) {
+        let before = responses(server, engine);
+        wait_until(&format!("a response by the {engine} engine"), || {
+            self.fetch_whole(server, arguments);
+            responses(server, engine) > before
+        });
+    }
+}
+
+fn responses(server: &Server, engine: &str) -> f64 {
+    server.metric("linerate_http_responses_total", &format!("engine={engine:?}"))
+}
+
+fn set_ups(server: &Server, outcome: &str) -> f64 {
+    server.metric("linerate_nic_set_ups_total", &format!("outcome={outcome:?}"))
+}
+
+fn refused(server: &Server, reason: &str) -> f64 {
+    server.metric("linerate_kernel_tls_refused_total", &format!("reason={reason:?}"))
+}
+
+#[test]
+fn flows_are_proved_to_be_on_the_adapter() {
+    let Some(fixture) = Fixture::load("flows_are_proved_to_be_on_the_adapter", &[]) else { return };
+    let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic"]));
+    server.wait_for_stderr("engine nic");
+    let before = TlsStatistics::now();
+    let last = fixture.site.bytes(LARGE).len() - 1;
+    for (first, last) in [(0, last), (16_383, 1_000_000), (1, 100_001), (4_095, last), (1_234_567, 2_345_678)]
+    {
+        fixture.fetch_range(&server, &[], first, last);
+    }
+    assert_eq!((before.moved("TlsTxDevice"), before.moved("TlsTxSw")), (5, 0));
+    assert_eq!(fixture.adapter.counter("tx_tls_ctx"), 5);
+    assert_eq!((set_ups(&server, "adapter"), responses(&server, "nic")), (5.0, 5.0));
+    assert!(server.metric("linerate_http_response_bytes_total", r#"engine="nic""#) > 6_000_000.0);
+    wait_until("the access log", || server.stdout().lines().count() == 5);
+    assert!(server.stdout().lines().all(|line| line.contains(r#""engine":"nic""#)), "{}", server.stdout());
+    assert_eq!(before.new_faults(), []);
+}
+
+/// Who has no `CAP_NET_ADMIN` is not told of single sockets by older kernels: the counts prove it.
+#[test]
+fn flows_are_proved_to_be_on_the_adapter_without_privileges() {
+    let Some(fixture) = Fixture::load("flows_are_proved_to_be_on_the_adapter_without_privileges", &[]) else {
+        return;
+    };
+    let keys = fixture.pair.key.parent().unwrap().to_owned();
+    drop(Program::new("chmod", ["-R", "a+rX"]).arguments([fixture.site.path(), &keys]).run().success());
+    let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic"]).user(NOBODY));
+    for _ in 0..3 {
+        fixture.fetch_whole(&server, &[]);
+    }
+    assert_eq!((set_ups(&server, "adapter"), responses(&server, "nic")), (3.0, 3.0));
+    fixture.adapter.set("max_flows", "0");
+    fixture.fetch_whole(&server, &[]);
+    assert_eq!((set_ups(&server, "software"), responses(&server, "kernel")), (1.0, 1.0));
+}
+
+/// Neither the kernel nor the driver says that it does not offload TLS 1.3: it is learnt.
+#[test]
+fn what_the_adapter_does_not_carry_is_learnt() {
+    let Some(fixture) = Fixture::load("what_the_adapter_does_not_carry_is_learnt", &[]) else { return };
+    let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic"]));
+    fixture.fetch_whole(&server, &["--tlsv1.3"]);
+    assert_eq!((set_ups(&server, "software"), responses(&server, "kernel")), (1.0, 1.0));
+    assert_eq!(responses(&server, "nic"), 0.0);
+    // The pauses between trials grow until two fetches fall into one.
+    fixture.fetch_until(&server, &["--tlsv1.3"], "user");
+    assert!(refused(&server, "not_in_nic") >= 1.0);
+    // That is no reason to distrust TLS 1.2.
+    fixture.fetch_whole(&server, &[]);
+    assert_eq!(responses(&server, "nic"), 1.0);
+}
+
+#[test]
+fn a_full_flow_table_leaves_connections_with_the_kernel_and_then_the_user_engine() {
+    const NAME: &str = "a_full_flow_table_leaves_connections_with_the_kernel_and_then_the_user_engine";
+    let Some(fixture) = Fixture::load(NAME, &[]) else { return };
+    let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic"]));
+    fixture.fetch_whole(&server, &[]);
+    fixture.adapter.set("max_flows", "0");
+    let before = TlsStatistics::now();
+    fixture.fetch_whole(&server, &[]);
+    assert_eq!((before.moved("TlsTxDevice"), before.moved("TlsTxSw")), (0, 1));
+    assert_eq!((set_ups(&server, "adapter"), set_ups(&server, "software")), (1.0, 1.0));
+    assert_eq!(responses(&server, "kernel"), 1.0);
+    fixture.fetch_until(&server, &[], "user");
+    assert!(refused(&server, "adapter_refuses") >= 1.0);
+    fixture.adapter.set("max_flows", "64");
+    fixture.fetch_until(&server, &[], "nic");
+}
+
+#[test]
+fn an_adapter_that_is_switched_off_is_told_and_switched_on_it_serves_after_a_reload() {
+    const NAME: &str = "an_adapter_that_is_switched_off_is_told_and_switched_on_it_serves_after_a_reload";
+    let Some(fixture) = Fixture::load(NAME, &[]) else { return };
+    let switch = |state| {
+        let arguments = ["-K", Adapter::NEAR_DEVICE, "tls-hw-tx-offload", state];
+        drop(Program::new("ethtool", arguments).run().success());
+    };
+    switch("off");
+    let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic"]));
+    server.wait_for_stderr("could, and is off (ethtool -K lrnic0 tls-hw-tx-offload on, then reload)");
+    fixture.fetch_whole(&server, &[]);
+    assert_eq!((refused(&server, "feature_off"), responses(&server, "user")), (1.0, 1.0));
+    switch("on");
+    server.reload();
+    server.wait_for_stderr("lrnic0 (linerate_nic");
+    fixture.fetch_until(&server, &[], "nic");
+}
+
+/// Six connections wait for a firmware that takes a second for each; a seventh, with something small, does not.
+#[test]
+fn no_accept_waits_for_a_set_up() {
+    const COMMAND_US: &str = "1000000";
+    let parameters = ["setup_commands=1", &format!("command_us={COMMAND_US}")];
+    let Some(fixture) = Fixture::load("no_accept_waits_for_a_set_up", &parameters) else { return };
+    let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic"]));
+    let (host, port) = (server.address().ip(), server.address().port());
+    let url = format!("https://{host}:{port}/{LARGE}");
+    let large = ["--parallel", "--parallel-immediate", "--output", "/dev/null", "--output", "/dev/null"];
+    let more = ["--output", "/dev/null"].repeat(4);
+    let urls = vec![url.as_str(); 6];
+    std::thread::scope(|scope| {
+        let transfers = scope.spawn(|| {
+            let fixed = ["--silent", "--show-error", "--insecure", "--tls-max", "1.2", "--max-time", "60"];
+            let curl = fixture.adapter.far("curl", &fixed).arguments(large).arguments(more).arguments(urls);
+            drop(curl.run().success());
+        });
+        wait_until("a connection is being set up", || {
+            server.metric("linerate_connections_active", "") >= 5.0
+        });
+        let asked = Instant::now();
+        let timing = ["--write-out", "\n%{time_total}"];
+        let said = fixture.adapter.fetch(host, port, "1.bin", &timing).success();
+        let total_s: f64 = String::from_utf8_lossy(&said).lines().last().unwrap().parse().unwrap();
+        let served = asked.elapsed();
+        assert!(!transfers.is_finished(), "the set-ups were over before: {served:?}");
+        assert!(total_s < 1.0, "a small response waited {total_s} s for set-ups of others");
+        transfers.join().unwrap();
+    });
+    assert!(set_ups(&server, "adapter") >= 5.0, "{}", server.metrics());
+    assert!(server.metric("linerate_nic_set_up_duration_seconds_sum", "") > 5.0);
+    assert!(Duration::from_micros(COMMAND_US.parse().unwrap()) >= Duration::from_secs(1));
+}
+
+/// What stands upon an adapter resolves to it: a bond gives its connections to its ports.
+#[test]
+fn a_bond_resolves_to_its_ports() {
+    const NAME: &str = "a_bond_resolves_to_its_ports";
+    let Some(fixture) = Fixture::load(NAME, &[]) else { return };
+    let bond = Program::new(
+        "ip",
+        ["link", "add", "bond9", "type", "bond", "mode", "active-backup", "miimon", "100"],
+    );
+    if !bond.run().status.success() {
+        return linerate_end_to_end::skip(NAME, "this kernel has no bonds");
+    }
+    for command in [
+        "link set lrnic0 down",
+        "addr flush dev lrnic0",
+        "link set lrnic0 master bond9",
+        "link set bond9 up",
+        "addr add 10.9.0.1/24 dev bond9",
+    ] {
+        ip(&command.split(' ').collect::<Vec<_>>());
+    }
+    let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic"]));
+    server.wait_for_stderr("TLS in the adapter: lrnic0 ");
+    let before = TlsStatistics::now();
+    fixture.fetch_whole(&server, &[]);
+    let by_adapter = before.moved("TlsTxDevice");
+    // The kernel decides whether it goes through a bond to the port's adapter; what it did is what is told.
+    assert_eq!(set_ups(&server, "adapter"), by_adapter as f64);
+    assert_eq!(responses(&server, "nic"), by_adapter as f64);
+    assert_eq!(responses(&server, "kernel"), before.moved("TlsTxSw") as f64);
+    assert_eq!(by_adapter + before.moved("TlsTxSw"), 1);
+    drop(server);
+    ip(&["link", "set", "lrnic0", "nomaster"]);
+    ip(&["link", "del", "bond9"]);
+}

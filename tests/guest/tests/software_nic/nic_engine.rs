@@ -9,29 +9,41 @@ use std::time::{Duration, Instant};
 /// Who owns nothing and may do nothing.
 const NOBODY: u32 = 65_534;
 
+/// Large enough for a move (`kernel_engine.from`), and no larger: the processor is emulated.
+const ENOUGH: &str = "65543.bin";
+
 impl Fixture {
     /// Has the far side fetch a range of a file, and compares every byte.
     #[track_caller]
-    fn fetch_range(&self, server: &Server, arguments: &[&str], first: usize, last: usize) {
+    fn fetch_range(&self, server: &Server, name: &str, first: usize, last: usize) {
         let (address, range) = (server.address(), format!("{first}-{last}"));
-        let arguments = [arguments, &["--range", &range]].concat();
-        let body = self.adapter.fetch(address.ip(), address.port(), LARGE, &arguments).success();
-        assert!(body == self.site.bytes(LARGE)[first..=last], "{range}: {} bytes arrived", body.len());
+        let body = self.adapter.fetch(address.ip(), address.port(), name, &["--range", &range]).success();
+        assert!(body == self.site.bytes(name)[first..=last], "{range}: {} bytes arrived", body.len());
     }
 
+    /// Has one program of the far side fetch a file by so many connections, one quickly after the other, and compares
+    /// every byte.
     #[track_caller]
-    fn fetch_whole(&self, server: &Server, arguments: &[&str]) {
-        self.fetch_range(server, arguments, 0, self.site.bytes(LARGE).len() - 1);
+    fn fetch_often(&self, server: &Server, version: &str, times: usize) {
+        let url = format!("https://{}/{ENOUGH}", server.address());
+        let fixed =
+            ["--silent", "--show-error", "--insecure", "--max-time", "60", "--header", "Connection: close"];
+        let versions =
+            if version == "1.2" { ["--tls-max", "1.2"] } else { ["--tlsv1.3", "--no-progress-meter"] };
+        let curl = self.adapter.far("curl", &fixed).arguments(versions).arguments(vec![url; times]);
+        let body = curl.run().success();
+        assert!(body == self.site.bytes(ENOUGH).repeat(times), "{} bytes arrived", body.len());
     }
 
     /// Fetches until a connection was carried by `engine`, as the server counts.
     #[track_caller]
-    fn fetch_until(&self, server: &Server, arguments: &[&str], engine: &str) {
+    fn fetch_until(&self, server: &Server, version: &str, engine: &str) {
         let before = responses(server, engine);
-        wait_until(&format!("a response by the {engine} engine"), || {
-            self.fetch_whole(server, arguments);
-            responses(server, engine) > before
-        });
+        let give_up = Instant::now() + Duration::from_secs(60);
+        while responses(server, engine) == before {
+            assert!(Instant::now() < give_up, "no response by the {engine} engine:\n{}", server.metrics());
+            self.fetch_often(server, version, 4);
+        }
     }
 }
 
@@ -56,12 +68,12 @@ fn flows_are_proved_to_be_on_the_adapter() {
     let last = fixture.site.bytes(LARGE).len() - 1;
     for (first, last) in [(0, last), (16_383, 1_000_000), (1, 100_001), (4_095, last), (1_234_567, 2_345_678)]
     {
-        fixture.fetch_range(&server, &[], first, last);
+        fixture.fetch_range(&server, LARGE, first, last);
     }
     assert_eq!((before.moved("TlsTxDevice"), before.moved("TlsTxSw")), (5, 0));
     assert_eq!(fixture.adapter.counter("tx_tls_ctx"), 5);
     assert_eq!((set_ups(&server, "adapter"), responses(&server, "nic")), (5.0, 5.0));
-    assert!(server.metric("linerate_http_response_bytes_total", r#"engine="nic""#) > 6_000_000.0);
+    assert!(server.metric("linerate_http_response_bytes_total", r#"engine="nic""#) > 5_000_000.0);
     wait_until("the access log", || server.stdout().lines().count() == 5);
     assert!(server.stdout().lines().all(|line| line.contains(r#""engine":"nic""#)), "{}", server.stdout());
     assert_eq!(before.new_faults(), []);
@@ -76,12 +88,10 @@ fn flows_are_proved_to_be_on_the_adapter_without_privileges() {
     let keys = fixture.pair.key.parent().unwrap().to_owned();
     drop(Program::new("chmod", ["-R", "a+rX"]).arguments([fixture.site.path(), &keys]).run().success());
     let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic"]).user(NOBODY));
-    for _ in 0..3 {
-        fixture.fetch_whole(&server, &[]);
-    }
+    fixture.fetch_often(&server, "1.2", 3);
     assert_eq!((set_ups(&server, "adapter"), responses(&server, "nic")), (3.0, 3.0));
     fixture.adapter.set("max_flows", "0");
-    fixture.fetch_whole(&server, &[]);
+    fixture.fetch_often(&server, "1.2", 1);
     assert_eq!((set_ups(&server, "software"), responses(&server, "kernel")), (1.0, 1.0));
 }
 
@@ -90,14 +100,14 @@ fn flows_are_proved_to_be_on_the_adapter_without_privileges() {
 fn what_the_adapter_does_not_carry_is_learnt() {
     let Some(fixture) = Fixture::load("what_the_adapter_does_not_carry_is_learnt", &[]) else { return };
     let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic"]));
-    fixture.fetch_whole(&server, &["--tlsv1.3"]);
+    fixture.fetch_often(&server, "1.3", 1);
     assert_eq!((set_ups(&server, "software"), responses(&server, "kernel")), (1.0, 1.0));
     assert_eq!(responses(&server, "nic"), 0.0);
     // The pauses between trials grow until two fetches fall into one.
-    fixture.fetch_until(&server, &["--tlsv1.3"], "user");
+    fixture.fetch_until(&server, "1.3", "user");
     assert!(refused(&server, "not_in_nic") >= 1.0);
     // That is no reason to distrust TLS 1.2.
-    fixture.fetch_whole(&server, &[]);
+    fixture.fetch_often(&server, "1.2", 1);
     assert_eq!(responses(&server, "nic"), 1.0);
 }
 
@@ -106,17 +116,17 @@ fn a_full_flow_table_leaves_connections_with_the_kernel_and_then_the_user_engine
     const NAME: &str = "a_full_flow_table_leaves_connections_with_the_kernel_and_then_the_user_engine";
     let Some(fixture) = Fixture::load(NAME, &[]) else { return };
     let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic"]));
-    fixture.fetch_whole(&server, &[]);
+    fixture.fetch_often(&server, "1.2", 1);
     fixture.adapter.set("max_flows", "0");
     let before = TlsStatistics::now();
-    fixture.fetch_whole(&server, &[]);
+    fixture.fetch_often(&server, "1.2", 1);
     assert_eq!((before.moved("TlsTxDevice"), before.moved("TlsTxSw")), (0, 1));
     assert_eq!((set_ups(&server, "adapter"), set_ups(&server, "software")), (1.0, 1.0));
     assert_eq!(responses(&server, "kernel"), 1.0);
-    fixture.fetch_until(&server, &[], "user");
+    fixture.fetch_until(&server, "1.2", "user");
     assert!(refused(&server, "adapter_refuses") >= 1.0);
     fixture.adapter.set("max_flows", "64");
-    fixture.fetch_until(&server, &[], "nic");
+    fixture.fetch_until(&server, "1.2", "nic");
 }
 
 #[test]
@@ -130,34 +140,35 @@ fn an_adapter_that_is_switched_off_is_told_and_switched_on_it_serves_after_a_rel
     switch("off");
     let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic"]));
     server.wait_for_stderr("could, and is off (ethtool -K lrnic0 tls-hw-tx-offload on, then reload)");
-    fixture.fetch_whole(&server, &[]);
+    fixture.fetch_often(&server, "1.2", 1);
     assert_eq!((refused(&server, "feature_off"), responses(&server, "user")), (1.0, 1.0));
     switch("on");
     server.reload();
     server.wait_for_stderr("lrnic0 (linerate_nic");
-    fixture.fetch_until(&server, &[], "nic");
+    fixture.fetch_until(&server, "1.2", "nic");
 }
 
-/// Six connections wait for a firmware that takes a second for each; a seventh, with something small, does not.
+/// Connections wait for a firmware that takes seconds for each, no more than a few at once; others are accepted and served
+/// meanwhile.
 #[test]
 fn no_accept_waits_for_a_set_up() {
-    const COMMAND_US: &str = "1000000";
-    let parameters = ["setup_commands=1", &format!("command_us={COMMAND_US}")];
+    let parameters = ["setup_commands=1", "command_us=4000000"];
     let Some(fixture) = Fixture::load("no_accept_waits_for_a_set_up", &parameters) else { return };
     let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic"]));
+    // Until the adapter has carried one, one tries at a time.
+    fixture.fetch_often(&server, "1.2", 1);
     let (host, port) = (server.address().ip(), server.address().port());
-    let url = format!("https://{host}:{port}/{LARGE}");
-    let large = ["--parallel", "--parallel-immediate", "--output", "/dev/null", "--output", "/dev/null"];
-    let more = ["--output", "/dev/null"].repeat(4);
-    let urls = vec![url.as_str(); 6];
+    let url = format!("https://{host}:{port}/{ENOUGH}");
+    let parallel = ["--parallel", "--parallel-immediate", "--parallel-max", "6"];
+    let to_nowhere = ["--output", "/dev/null"].repeat(6);
     std::thread::scope(|scope| {
         let transfers = scope.spawn(|| {
             let fixed = ["--silent", "--show-error", "--insecure", "--tls-max", "1.2", "--max-time", "60"];
-            let curl = fixture.adapter.far("curl", &fixed).arguments(large).arguments(more).arguments(urls);
-            drop(curl.run().success());
+            let curl = fixture.adapter.far("curl", &fixed).arguments(parallel).arguments(&to_nowhere);
+            drop(curl.arguments(vec![url; 6]).run().success());
         });
-        wait_until("a connection is being set up", || {
-            server.metric("linerate_connections_active", "") >= 5.0
+        wait_until("connections are being set up", || {
+            server.metric("linerate_connections_active", "") >= 4.0
         });
         let asked = Instant::now();
         let timing = ["--write-out", "\n%{time_total}"];
@@ -165,12 +176,11 @@ fn no_accept_waits_for_a_set_up() {
         let total_s: f64 = String::from_utf8_lossy(&said).lines().last().unwrap().parse().unwrap();
         let served = asked.elapsed();
         assert!(!transfers.is_finished(), "the set-ups were over before: {served:?}");
-        assert!(total_s < 1.0, "a small response waited {total_s} s for set-ups of others");
+        assert!(total_s < 3.0, "a small response waited {total_s} s for set-ups of others");
         transfers.join().unwrap();
     });
     assert!(set_ups(&server, "adapter") >= 5.0, "{}", server.metrics());
-    assert!(server.metric("linerate_nic_set_up_duration_seconds_sum", "") > 5.0);
-    assert!(Duration::from_micros(COMMAND_US.parse().unwrap()) >= Duration::from_secs(1));
+    assert!(server.metric("linerate_nic_set_up_duration_seconds_sum", "") > 20.0);
 }
 
 /// What stands upon an adapter resolves to it: a bond gives its connections to its ports.
@@ -197,7 +207,7 @@ fn a_bond_resolves_to_its_ports() {
     let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic"]));
     server.wait_for_stderr("TLS in the adapter: lrnic0 ");
     let before = TlsStatistics::now();
-    fixture.fetch_whole(&server, &[]);
+    fixture.fetch_often(&server, "1.2", 1);
     let by_adapter = before.moved("TlsTxDevice");
     // The kernel decides whether it goes through a bond to the port's adapter; what it did is what is told.
     assert_eq!(set_ups(&server, "adapter"), by_adapter as f64);

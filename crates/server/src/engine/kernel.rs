@@ -13,7 +13,7 @@ mod self_test;
 pub(crate) mod simulated;
 mod switch;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use capabilities::Capabilities;
 pub use capabilities::{Carried, Lack};

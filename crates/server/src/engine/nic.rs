@@ -7,7 +7,7 @@
 //!
 //! A set-up goes through the adapter's firmware, which may take milliseconds and takes one at a time. So it is made on a
 //! thread that may wait, with the connection parked ([`set_up`]), and few at a time ([`SetUps`]): the worker goes on
-//! accepting and sending.
+//! accepting and sending (INV-NIC-2).
 
 mod adapters;
 mod memory;

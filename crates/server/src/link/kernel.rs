@@ -1,5 +1,8 @@
 //! The link on the kernel engine: being promoted, turns, control records, and the end.
 
+#[cfg(test)]
+mod tests;
+
 use super::{Link, Protection, Turn};
 pub(super) use crate::engine::kernel::COUNTED_FOR_ONE;
 use crate::{

@@ -15,10 +15,7 @@ use std::{
     fs::File,
     io::{self, Write},
     net::TcpStream,
-    os::{
-        fd::{AsRawFd, BorrowedFd, RawFd},
-        unix::fs::FileExt,
-    },
+    os::{fd::BorrowedFd, unix::fs::FileExt},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
     time::Duration,
@@ -168,7 +165,8 @@ impl Key {
 #[derive(Default)]
 pub(crate) struct Simulated {
     pub(crate) script: Arc<Script>,
-    contexts: Shared<HashMap<RawFd, Context>>,
+    /// By cookie: a set-up has a descriptor of its own.
+    contexts: Shared<HashMap<u64, Context>>,
 }
 
 const ENOPROTOOPT: i32 = 92;
@@ -183,7 +181,7 @@ impl Simulated {
         act: impl FnOnce(&mut Context) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut contexts = self.contexts.lock();
-        let context = contexts.get_mut(&socket.as_raw_fd());
+        let context = contexts.get_mut(&cookie(socket));
         act(context.ok_or_else(|| io::Error::from_raw_os_error(ENOPROTOOPT))?)
     }
 
@@ -231,6 +229,10 @@ impl Simulated {
     }
 }
 
+fn cookie(socket: BorrowedFd<'_>) -> u64 {
+    rustix::net::sockopt::socket_cookie(socket).unwrap()
+}
+
 fn leave_open(socket: BorrowedFd<'_>, context: &mut Context) {
     let open = std::mem::take(&mut context.open);
     let record = context.key.as_mut().unwrap().record(ContentType::ApplicationData, &open);
@@ -265,7 +267,7 @@ fn leave(socket: BorrowedFd<'_>, context: &mut Context, record: Vec<u8>) {
 impl Calls for Simulated {
     fn attach(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.script.outcome("attach", &self.script.attach)?;
-        self.contexts.lock().insert(socket.as_raw_fd(), Context::default());
+        self.contexts.lock().insert(cookie(socket), Context::default());
         Ok(())
     }
 

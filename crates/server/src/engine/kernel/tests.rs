@@ -19,7 +19,7 @@ const EAGAIN: i32 = 11;
 const EBUSY: i32 = 16;
 const ENOMEM: i32 = 12;
 
-struct Counting(Version, Aead, u8);
+pub(crate) struct Counting(Version, Aead, u8);
 
 impl Counting {
     fn key(&self) -> TrafficKey {
@@ -37,7 +37,7 @@ impl KeySource for Counting {
     }
 }
 
-fn channel(version: Version, aead: Aead, limit: u64) -> Channel<Counting> {
+pub(crate) fn channel(version: Version, aead: Aead, limit: u64) -> Channel<Counting> {
     let keys = Counting(version, aead, 1);
     let limit = RecordLimit::of(aead).lowered_to(limit);
     Channel::new(
@@ -150,11 +150,11 @@ impl Connection {
     }
 }
 
-fn content(length: usize) -> Vec<u8> {
+pub(crate) fn content(length: usize) -> Vec<u8> {
     (0..length as u64).map(|index| (index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
 
-fn temporary(content: &[u8]) -> File {
+pub(crate) fn temporary(content: &[u8]) -> File {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(content).unwrap();
     file

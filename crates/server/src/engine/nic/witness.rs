@@ -1,4 +1,4 @@
-//! Whether the adapter has the connection.
+//! Whether the adapter has the connection (INV-NIC-1).
 
 use linerate_os::kernel_tls::{Calls, Carrier, HandedOver};
 use std::{

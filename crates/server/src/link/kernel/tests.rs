@@ -1,0 +1,184 @@
+//! A link whose connection an adapter may take, against the model of kernel TLS and of an adapter.
+
+use super::*;
+use crate::{
+    engine::{
+        Piece,
+        kernel::{
+            Capabilities,
+            simulated::{Nic, Script, Simulated},
+            tests::{Counting, channel, content, temporary},
+        },
+        nic::Adapters,
+    },
+    metrics::Metrics,
+    workplace::{TimeLimits, Tuning, Workplace},
+};
+use linerate_os::adapter::Driver;
+use linerate_os::socket::{connected_pair, receive};
+use linerate_record::{Aead, Channel, Event, RecordHeader, Version};
+use std::{net::TcpStream, rc::Rc, thread::JoinHandle};
+
+const BYTES: usize = 300_001;
+
+fn workplace(nic: Nic, is_on: bool) -> (Rc<Workplace>, Arc<Script>) {
+    let tuning = Tuning {
+        read_batch_bytes: 65_536,
+        map_batch_bytes: 65_536,
+        map_threshold_bytes: u64::MAX,
+        quantum_bytes: 1 << 20,
+        kernel_from_bytes: 65_536,
+        kernel_after_bytes: 0,
+        adapter_only: true,
+    };
+    let limits = TimeLimits {
+        handshake_ms: 60_000,
+        idle_ms: 60_000,
+        head_ms: 60_000,
+        write_progress_ms: 60_000,
+        closing_ms: 60_000,
+        least_rate_bytes_per_s: 0,
+    };
+    let calls = Simulated::default();
+    calls.script.waits.set(true);
+    calls.script.nic.set(nic);
+    let script = Arc::clone(&calls.script);
+    let mut workplace = Workplace::new(Arc::new(Metrics::default()), None, tuning, limits);
+    workplace.calls = Arc::new(calls);
+    workplace.kernel.replace(Some(Arc::new(Capabilities::find(&Simulated::default(), false))));
+    let adapter = Adapter::new("sim0", Driver::default(), is_on);
+    workplace.adapters.replace(Arc::new(Adapters::of("sim0", adapter)));
+    (Rc::new(workplace), script)
+}
+
+/// Opens all that arrives, until the connection ends.
+fn reader(theirs: TcpStream, mut channel: Channel<Counting>) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let (mut partial, mut opened, mut buffer) = (Vec::new(), Vec::new(), vec![0; 65_536]);
+        loop {
+            match receive(&theirs, &mut buffer) {
+                Ok(0) => return opened,
+                Ok(bytes) => partial.extend_from_slice(&buffer[..bytes]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(error) => panic!("{error}"),
+            }
+            while let Some(header) = RecordHeader::parse(&partial, channel.incoming_layout()).unwrap()
+                && header.record_bytes() <= partial.len()
+            {
+                let mut record: Vec<u8> = partial.drain(..header.record_bytes()).collect();
+                if let Event::Data(range) = channel.receive(&mut record, 0).unwrap() {
+                    opened.extend_from_slice(&record[range]);
+                }
+            }
+        }
+    })
+}
+
+/// Sends a head and a file over a link; returns the engine that had the connection at the end, and how long the worker was
+/// held up at most.
+async fn send(workplace: &Rc<Workplace>, version: Version) -> (Engine, Duration) {
+    let (ours, theirs) = connected_pair(None).unwrap();
+    let reader = reader(theirs, channel(version, Aead::Aes128Gcm, u64::MAX));
+    let protection = Protection::Tls(Box::new(channel(version, Aead::Aes128Gcm, u64::MAX)));
+    let stream = tokio::net::TcpStream::from_std(ours).unwrap();
+    let mut link = Link::new(stream, workplace.watches.enter(), Rc::clone(workplace), protection);
+    let (head, body) = (content(317), content(BYTES));
+    let file = temporary(&body);
+    let list = [Piece::Bytes(&head), Piece::File(0..BYTES as u64)];
+    let mut pieces = Pieces::new(&list);
+    let mut longest = Duration::ZERO;
+    let other = async {
+        loop {
+            let before = Instant::now();
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            longest = longest.max(before.elapsed());
+        }
+    };
+    tokio::select! {
+        sent = link.send(&mut pieces, Some(Source { file: &file, mapping: None })) => sent.unwrap(),
+        () = other => {}
+    }
+    let engine = link.engine();
+    link.wait_for_departure().await.unwrap();
+    drop(link);
+    assert!(reader.join().unwrap() == [head, body].concat(), "{engine:?}");
+    (engine, longest)
+}
+
+fn set_ups(workplace: &Workplace, outcome: SetUp) -> u64 {
+    workplace.metrics.nic_set_ups.of(outcome as usize).value()
+}
+
+fn refused(workplace: &Workplace, reason: KernelRefused) -> u64 {
+    workplace.metrics.kernel_refused.of(reason as usize).value()
+}
+
+const TAKES: Nic = Nic { takes: true, set_up_ms: 0, tells_sockets: true, others: 0, counts_nothing: false };
+
+#[tokio::test]
+async fn who_has_the_connection_is_told_and_every_byte_arrives() {
+    for tells_sockets in [true, false] {
+        for (takes, version, engine, outcome) in [
+            (true, Version::Tls12, Engine::Nic, SetUp::Adapter),
+            (false, Version::Tls12, Engine::Kernel, SetUp::Software),
+            (true, Version::Tls13, Engine::Kernel, SetUp::Software),
+        ] {
+            let (workplace, _) = workplace(Nic { takes, tells_sockets, ..TAKES }, true);
+            assert_eq!(send(&workplace, version).await.0, engine);
+            assert_eq!(set_ups(&workplace, outcome), 1, "{engine:?}");
+        }
+    }
+    let (workplace, _) = workplace(Nic { others: 1, tells_sockets: false, ..TAKES }, true);
+    assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::Kernel);
+    assert_eq!(set_ups(&workplace, SetUp::Unproven), 1, "what is not proved is the kernel's");
+}
+
+/// Every order of failure before the switch: the sealing half comes back, and the user engine goes on.
+#[tokio::test]
+async fn a_set_up_that_fails_leaves_the_connection_with_the_user_engine() {
+    for attach in [true, false] {
+        let (workplace, script) = workplace(TAKES, true);
+        let list = if attach { &script.attach } else { &script.install };
+        list.lock().push_back(Some(12));
+        assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::User);
+        assert_eq!(set_ups(&workplace, SetUp::Refused), 1);
+        assert_eq!(refused(&workplace, KernelRefused::System), 1);
+        // Nothing is learnt from it about the adapter but that one tries at a time.
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::Nic);
+    }
+}
+
+/// What the adapter refused once is not tried again at once; what it takes is.
+#[tokio::test]
+async fn a_refusal_is_remembered_for_its_version() {
+    let (workplace, _) = workplace(TAKES, true);
+    assert_eq!(send(&workplace, Version::Tls13).await.0, Engine::Kernel);
+    assert_eq!(send(&workplace, Version::Tls13).await.0, Engine::User);
+    assert_eq!(refused(&workplace, KernelRefused::NotInNic), 1);
+    for _ in 0..2 {
+        assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::Nic);
+    }
+    assert_eq!((set_ups(&workplace, SetUp::Software), set_ups(&workplace, SetUp::Adapter)), (1, 2));
+}
+
+#[tokio::test]
+async fn an_adapter_that_is_off_is_not_asked() {
+    let (workplace, script) = workplace(TAKES, false);
+    assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::User);
+    assert_eq!(refused(&workplace, KernelRefused::FeatureOff), 1);
+    assert_eq!(script.calls("attach"), 0);
+}
+
+/// INV-NIC-2: the worker does other things while the firmware takes its time.
+#[tokio::test]
+async fn others_go_on_while_a_connection_is_set_up() {
+    let (workplace, _) = workplace(Nic { set_up_ms: 2_000, ..TAKES }, true);
+    let started = Instant::now();
+    let (engine, longest) = send(&workplace, Version::Tls12).await;
+    assert_eq!(engine, Engine::Nic);
+    assert!(started.elapsed() >= Duration::from_secs(2));
+    assert!(longest < Duration::from_secs(1), "the worker was held up for {longest:?}");
+}

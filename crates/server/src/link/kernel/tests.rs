@@ -5,19 +5,21 @@ use crate::{
     engine::{
         Piece,
         kernel::{
-            Capabilities,
             simulated::{Nic, Script, Simulated},
             tests::{Counting, channel, content, temporary},
         },
         nic::Adapters,
     },
     metrics::Metrics,
+    placement::{Basis, Plan},
     workplace::{TimeLimits, Tuning, Workplace},
 };
+use linerate_config::{Flags, Settings};
 use linerate_os::adapter::Driver;
 use linerate_os::socket::{connected_pair, receive};
+use linerate_placement::Costs;
 use linerate_record::{Aead, Channel, Event, RecordHeader, Version};
-use std::{net::TcpStream, rc::Rc, thread::JoinHandle};
+use std::{net::TcpStream, path::Path, rc::Rc, thread::JoinHandle};
 
 const BYTES: usize = 300_001;
 
@@ -27,9 +29,6 @@ fn workplace(nic: Nic, is_on: bool) -> (Rc<Workplace>, Arc<Script>) {
         map_batch_bytes: 65_536,
         map_threshold_bytes: u64::MAX,
         quantum_bytes: 1 << 20,
-        kernel_from_bytes: 65_536,
-        kernel_after_bytes: 0,
-        adapter_only: true,
     };
     let limits = TimeLimits {
         handshake_ms: 60_000,
@@ -43,9 +42,13 @@ fn workplace(nic: Nic, is_on: bool) -> (Rc<Workplace>, Arc<Script>) {
     calls.script.waits.set(true);
     calls.script.nic.set(nic);
     let script = Arc::clone(&calls.script);
-    let mut workplace = Workplace::new(Arc::new(Metrics::default()), None, tuning, limits);
+    let carried = Arc::new(kernel::Capabilities::find(&Simulated::default(), false));
+    let text = "engine = \"nic\"\n[[site]]\nroot = \"r\"\n";
+    let settings = Settings::from_toml(Path::new("f"), text.as_bytes(), &Flags::default()).unwrap();
+    let plan = Plan::new(&settings, (Basis::Defaults, Costs::defaults()), 1).with_kernel(Some(&carried));
+    let mut workplace = Workplace::new(Arc::new(Metrics::default()), None, tuning, limits, Arc::new(plan));
     workplace.calls = Arc::new(calls);
-    workplace.kernel.replace(Some(Arc::new(Capabilities::find(&Simulated::default(), false))));
+    workplace.kernel.replace(Some(carried));
     let adapter = Adapter::new("sim0", Driver::default(), is_on);
     workplace.adapters.replace(Arc::new(Adapters::of("sim0", adapter)));
     (Rc::new(workplace), script)

@@ -126,6 +126,11 @@ impl Connection {
         self.exchange.is_none() && !self.closing && matches!(self.link, Link::Plain | Link::Tls(_))
     }
 
+    /// Whether the socket has to take something: the connection itself, or what did not fit.
+    pub(crate) fn waits_to_send(&self) -> bool {
+        matches!(self.link, Link::Connecting) || !self.outgoing.is_empty()
+    }
+
     /// Whether a request is under way, and when it was due.
     pub(crate) fn waiting_since(&self) -> Option<Instant> {
         self.exchange.as_ref().map(|exchange| exchange.due)

@@ -71,7 +71,8 @@ pub(crate) struct Worker<'run> {
     stop_at: Option<Instant>,
     shared: &'run Shared,
     poll: Poll,
-    alarm: Option<Alarm>,
+    alarm: Alarm,
+    /// When it rings, if that is still to come.
     alarm_at: Option<Instant>,
     bench: Workbench<'run>,
     slots: Vec<Slot>,
@@ -101,10 +102,7 @@ impl<'run> Worker<'run> {
         }
         let system = |source| LoadError::System { what: "waiting for sockets cannot be set up", source };
         let poll = Poll::new().map_err(system)?;
-        let alarm = match job.rate {
-            Some(_) => Some(Alarm::new(poll.registry(), ALARM).map_err(system)?),
-            None => None,
-        };
+        let alarm = Alarm::new(poll.registry(), ALARM).map_err(system)?;
         run.prepare_thread();
         let bench = Workbench::new(run, job.thread);
         let start = shared.wait_for_begin();
@@ -157,8 +155,9 @@ impl<'run> Worker<'run> {
             self.sweep(now);
             self.wait(&mut events)?;
             for event in &events {
-                if event.token() != ALARM {
-                    self.turn(event.token().0, event.is_read_closed());
+                match event.token() {
+                    ALARM => self.alarm_at = None,
+                    Token(index) => self.turn(index, event.is_read_closed()),
                 }
             }
             for index in std::mem::take(&mut self.unfinished) {
@@ -228,19 +227,20 @@ impl<'run> Worker<'run> {
         for at in ends.into_iter().flatten().chain(rested) {
             timeout = timeout.min(at.saturating_duration_since(now));
         }
-        if let (Some(schedule), Some(alarm), false) = (&self.schedule, &self.alarm, self.idle.is_empty()) {
-            let due = schedule.due();
-            if due <= now {
-                timeout = Duration::ZERO;
-            } else if due - now < timeout && self.alarm_at != Some(due) {
-                alarm.set(due - now).map_err(system)?;
-                self.alarm_at = Some(due);
-            }
+        if let (Some(schedule), false) = (&self.schedule, self.idle.is_empty()) {
+            timeout = timeout.min(schedule.due().saturating_duration_since(now));
         }
         if !self.unfinished.is_empty() {
             timeout = Duration::ZERO;
         }
-        match self.poll.poll(events, Some(timeout)) {
+        // One alarm that rings too early costs a turn of the loop; a time limit of each wait costs a timer that is started
+        // and stopped, twice out of a virtual machine.
+        let wake_at = now + timeout;
+        if !timeout.is_zero() && self.alarm_at.is_none_or(|at| at > wake_at) {
+            self.alarm.set(timeout).map_err(system)?;
+            self.alarm_at = Some(wake_at);
+        }
+        match self.poll.poll(events, timeout.is_zero().then_some(Duration::ZERO)) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(system(error)),
             _ => Ok(()),
         }

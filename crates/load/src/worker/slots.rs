@@ -24,6 +24,8 @@ const LONGEST_REST: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(super) struct Slot {
     connection: Option<Box<Connection>>,
+    /// The kernel tells when its socket can be written to.
+    watches_writing: bool,
     /// The request that it has taken on.
     asking: Option<Pending>,
     /// That request was sent.
@@ -78,8 +80,29 @@ impl Worker<'_> {
         let slot = &mut self.slots[index];
         let (Some(connection), Some(pending)) = (&mut slot.connection, slot.asking) else { return };
         slot.sent = true;
-        if let Err(fault) = connection.request(&mut self.bench, pending) {
-            self.failed(index, &fault);
+        match connection.request(&mut self.bench, pending) {
+            Ok(()) => self.watch(index),
+            Err(fault) => self.failed(index, &fault),
+        }
+    }
+
+    /// A socket that can be written to is told of with each piece that arrives, one that need not be is not: then the
+    /// kernel forgets what was received before it was asked, instead of waking us for it. A connection for one request is
+    /// not worth the system call.
+    fn watch(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let Some(connection) = &slot.connection else { return };
+        let wanted = self.bench.run.closes || connection.waits_to_send();
+        if wanted == slot.watches_writing {
+            return;
+        }
+        slot.watches_writing = wanted;
+        let interest = if wanted { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+        let descriptor = connection.socket.as_raw_fd();
+        if let Err(error) =
+            self.poll.registry().reregister(&mut SourceFd(&descriptor), Token(index), interest)
+        {
+            self.failed(index, &Fault::Socket(error));
         }
     }
 
@@ -133,6 +156,7 @@ impl Worker<'_> {
         });
         match opened {
             Ok(socket) => {
+                self.slots[index].watches_writing = true;
                 let connection = Connection::new(socket, origin, Instant::now());
                 self.slots[index].connection = Some(Box::new(connection));
             }
@@ -170,7 +194,7 @@ impl Worker<'_> {
             self.ended();
         }
         match result {
-            Ok(Turn::Wait) => {}
+            Ok(Turn::Wait) => self.watch(index),
             Ok(Turn::More) => self.unfinished.push(index),
             Ok(Turn::Ready) => self.ready(index),
             Ok(Turn::Closed) => self.closed(index),

@@ -22,7 +22,7 @@ mod progress;
 pub mod report;
 mod request;
 mod resolve;
-mod response;
+pub mod response;
 mod run;
 mod schedule;
 mod shared;

@@ -14,7 +14,7 @@ const HEADERS_LIMIT: usize = 96;
 
 /// What is wrong with a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ResponseFault(pub(crate) &'static str);
+pub struct ResponseFault(pub(crate) &'static str);
 
 impl fmt::Display for ResponseFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,14 +24,15 @@ impl fmt::Display for ResponseFault {
 
 /// What is needed of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
-    pub(crate) status: u16,
+pub struct Head {
+    /// The status code: not an interim one.
+    pub status: u16,
     /// The part that the body is, and the length of the whole, of a `206`.
-    pub(crate) content_range: Option<(Span, u64)>,
+    pub content_range: Option<((u64, u64), u64)>,
     /// The body is encoded (Content-Encoding): not the file's bytes.
-    pub(crate) encoded: bool,
+    pub encoded: bool,
     /// Nothing comes behind this response.
-    pub(crate) closes: bool,
+    pub closes: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -46,7 +47,7 @@ enum State {
 
 /// What stands at the front of the bytes that arrived.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub enum Piece<'a> {
     /// Nothing more: more bytes are needed.
     More,
     /// The head is whole.
@@ -59,24 +60,36 @@ pub(crate) enum Piece<'a> {
 
 /// A response that is being read.
 #[derive(Clone, Debug)]
-pub(crate) struct Response {
+pub struct Response {
     state: State,
     head: Option<Head>,
     interim_bytes: usize,
 }
 
+impl Default for Response {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Response {
-    pub(crate) fn new() -> Self {
+    /// One of which nothing has come.
+    #[must_use]
+    pub fn new() -> Self {
         Self { state: State::Head(Vec::new()), head: None, interim_bytes: 0 }
     }
 
     /// The head, once it is whole.
-    pub(crate) fn head(&self) -> Option<&Head> {
+    #[must_use]
+    pub fn head(&self) -> Option<&Head> {
         self.head.as_ref()
     }
 
     /// Takes what stands at the front of `bytes`, and says how many bytes that were.
-    pub(crate) fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, Piece<'a>), ResponseFault> {
+    ///
+    /// # Errors
+    /// It is no HTTP response, or one that leaves a doubt about where it ends.
+    pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, Piece<'a>), ResponseFault> {
         match &mut self.state {
             State::Done | State::Length(0) => {
                 self.state = State::Done;

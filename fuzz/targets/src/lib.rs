@@ -11,6 +11,7 @@ mod path;
 mod range;
 mod record_open;
 mod request;
+mod response;
 mod sealed;
 
 pub use body::body;
@@ -20,6 +21,7 @@ pub use path::path;
 pub use range::range;
 pub use record_open::record_open;
 pub use request::request;
+pub use response::response;
 
 /// How far the bytes came. A fuzzer does not care; the smoke run makes sure with it that both happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +42,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     Target { name: "body", run: body },
     Target { name: "client_hello", run: client_hello },
     Target { name: "configuration", run: configuration },
@@ -48,4 +50,5 @@ pub const TARGETS: [Target; 7] = [
     Target { name: "range", run: range },
     Target { name: "record_open", run: record_open },
     Target { name: "request", run: request },
+    Target { name: "response", run: response },
 ];

@@ -81,6 +81,11 @@ fn request() {
 }
 
 #[test]
+fn response() {
+    smoke("response", 200_000);
+}
+
+#[test]
 fn every_target_has_its_test_and_its_fuzzer() {
     let this_file = include_str!("fuzz_smoke.rs");
     let fuzzers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../libfuzzer/fuzz_targets");

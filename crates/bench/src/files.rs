@@ -1,16 +1,15 @@
 //! The files that are served: made once, kept in the cache folder, warmed or dropped from the page cache.
-//!
-//! Their bytes are pseudo-random, so that no file system stores them with holes and nothing can compress them.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use rustix::fs::Advice;
 
 use crate::definition::Workload;
 use crate::error::{Error, Result};
+use crate::random_file;
 
 /// What is left free on the disk beside the files, in bytes.
 const SPARE_BYTES: u64 = 256 << 20;
@@ -80,17 +79,9 @@ impl Files {
         Ok(status.f_bavail.saturating_mul(status.f_frsize))
     }
 
-    /// Under another name until it is whole: a run that is broken off leaves no short file behind.
     fn write(&self, name: &str, bytes: u64, index: u64, interrupted: &AtomicBool) -> Result<()> {
         let path = self.root.join(name);
-        let unfinished = self.root.join(format!("{name}.unfinished"));
-        let written = write_random(&unfinished, bytes, bytes ^ (index << 48), interrupted)
-            .and_then(|()| fs::rename(&unfinished, &path));
-        if written.is_err() {
-            // It may not be there; what matters is the error itself.
-            let _ = fs::remove_file(&unfinished);
-        }
-        match written {
+        match random_file::write(&path, bytes, bytes ^ (index << 48), interrupted) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(Error::Interrupted),
             written => written.map_err(Error::file("cannot write", &path)),
         }
@@ -134,53 +125,9 @@ impl Files {
     }
 }
 
-fn write_random(path: &Path, bytes: u64, seed: u64, interrupted: &AtomicBool) -> io::Result<()> {
-    let mut output = BufWriter::with_capacity(CHUNK_BYTES, File::create(path)?);
-    let mut generator = Generator(seed);
-    let mut chunk = vec![0; CHUNK_BYTES];
-    let mut left = bytes;
-    while left > 0 {
-        if interrupted.load(Ordering::Relaxed) {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        let length = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK_BYTES);
-        generator.fill(&mut chunk[..length]);
-        output.write_all(&chunk[..length])?;
-        left -= length as u64;
-    }
-    output.flush()?;
-    // Written to disk now, and not in the background of what is measured.
-    output.get_ref().sync_data()
-}
-
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
-struct Generator(u64);
-
-impl Generator {
-    fn fill(&mut self, bytes: &mut [u8]) {
-        for word in bytes.chunks_mut(8) {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut mixed = self.0;
-            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            mixed ^= mixed >> 31;
-            word.copy_from_slice(&mixed.to_le_bytes()[..word.len()]);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_generator_gives_the_published_sequence() {
-        // First outputs of SplitMix64 for seed 0, as in the reference implementation.
-        let mut bytes = [0; 16];
-        Generator(0).fill(&mut bytes);
-        assert_eq!(bytes[..8], 0xe220_a839_7b1d_cdaf_u64.to_le_bytes());
-        assert_eq!(bytes[8..], 0x6e78_9e6a_a1b9_65f4_u64.to_le_bytes());
-    }
 
     #[test]
     fn files_are_made_once_whole_and_different() {

@@ -1,10 +1,12 @@
 //! The file set: five files of pseudo-random bytes, the same on every machine, made once.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
+use linerate_bench::random_file::{self, Generator};
 
 /// One file of the set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,60 +69,24 @@ fn is_complete(path: &Path, sample: &Sample) -> bool {
     let Ok(mut file) = File::open(path) else { return false };
     let right_length = file.metadata().is_ok_and(|metadata| metadata.len() == sample.bytes);
     let mut expected = vec![0; CHUNK_BYTES.min(sample.bytes as usize)];
-    Generator::for_sample(sample).fill(&mut expected);
+    Generator::new(seed_of(sample)).fill(&mut expected);
     let mut found = vec![0; expected.len()];
     right_length && file.read_exact(&mut found).is_ok() && found == expected
 }
 
 fn write_sample(path: &Path, sample: &Sample) -> io::Result<()> {
-    let unfinished = path.with_extension("unfinished");
-    let mut out = BufWriter::with_capacity(CHUNK_BYTES, File::create(&unfinished)?);
-    let mut generator = Generator::for_sample(sample);
-    let mut chunk = vec![0; CHUNK_BYTES];
-    let mut left = sample.bytes;
-    while left > 0 {
-        let length = left.min(CHUNK_BYTES as u64) as usize;
-        generator.fill(&mut chunk[..length]);
-        out.write_all(&chunk[..length])?;
-        left -= length as u64;
-    }
-    out.flush()?;
-    fs::rename(&unfinished, path)
+    // Nobody interrupts it: a file is made within seconds.
+    random_file::write(path, sample.bytes, seed_of(sample), &AtomicBool::new(false))
 }
 
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
-struct Generator(u64);
-
-impl Generator {
-    /// Seeded by the length, so that no file is the beginning of another.
-    fn for_sample(sample: &Sample) -> Self {
-        Self(sample.bytes)
-    }
-
-    fn fill(&mut self, bytes: &mut [u8]) {
-        for word in bytes.chunks_mut(8) {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut mixed = self.0;
-            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            mixed ^= mixed >> 31;
-            word.copy_from_slice(&mixed.to_le_bytes()[..word.len()]);
-        }
-    }
+/// Its length, so that no file is the beginning of another.
+fn seed_of(sample: &Sample) -> u64 {
+    sample.bytes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn generator_gives_the_published_sequence() {
-        // First outputs of SplitMix64 for seed 0, as in the reference implementation.
-        let mut bytes = [0; 16];
-        Generator(0).fill(&mut bytes);
-        assert_eq!(bytes[..8], 0xe220_a839_7b1d_cdaf_u64.to_le_bytes());
-        assert_eq!(bytes[8..], 0x6e78_9e6a_a1b9_65f4_u64.to_le_bytes());
-    }
 
     #[test]
     fn a_sample_is_written_once_and_damage_is_noticed() {

@@ -2,7 +2,7 @@
 //!
 //! It runs as many threads as it has cores to run on, which Go reads from the affinity that it was started with.
 
-use super::{Launch, Mode, Place, system};
+use super::{Launch, Mode, Place, no_choice_of_records, post_quantum_group, system};
 use crate::definition::Workload;
 
 pub(super) fn probe(program: &[String]) -> Result<String, String> {
@@ -10,23 +10,23 @@ pub(super) fn probe(program: &[String]) -> Result<String, String> {
     Ok(format!("caddy {}", said.split_ascii_whitespace().next().unwrap_or("of unknown version")))
 }
 
-pub(super) fn refusal(_version: &str, workload: &Workload) -> Option<String> {
-    if workload.record_bytes.is_some() {
-        return Some("Go chooses the size of records by itself".to_owned());
-    }
+pub(super) fn refusal(workload: &Workload) -> Option<String> {
     // Go has it since 1.24; Caddy does not say which Go it was built with, and its names for curves lack it before 2.10.
-    let group = workload.group.as_deref().filter(|group| group.contains("MLKEM"))?;
-    Some(format!(
-        "whether this Caddy has {group} depends on the Go that it was built with, which it does not tell"
-    ))
+    let unknown = |group: &str| {
+        format!(
+            "whether this Caddy has {group} depends on the Go that it was built with, which it does not tell"
+        )
+    };
+    no_choice_of_records("Caddy", workload).or_else(|| post_quantum_group(workload).map(unknown))
 }
 
 pub(super) fn launch(program: Vec<String>, mode: Mode, place: &Place<'_>) -> Launch {
-    let path = place.folder.join("Caddyfile");
-    let mut command = program;
-    let configuration = path.to_string_lossy().into_owned();
-    command.extend(["run", "--config", &configuration, "--adapter", "caddyfile"].map(str::to_owned));
-    Launch { command, configuration: Some((path, self::configuration(mode, place))) }
+    // It keeps a copy of its last configuration below this folder; the option that forbids it came with 2.7.
+    let mut command = vec!["env".to_owned(), format!("XDG_CONFIG_HOME={}", place.folder.display())];
+    command.extend(program);
+    Launch::configured(command, place, ("Caddyfile", configuration(mode, place)), |path| {
+        ["run", "--config", path, "--adapter", "caddyfile"].map(str::to_owned).to_vec()
+    })
 }
 
 fn configuration(mode: Mode, place: &Place<'_>) -> String {

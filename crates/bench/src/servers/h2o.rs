@@ -1,6 +1,6 @@
 //! h2o as it is started under test: a file handler, as many threads as cores.
 
-use super::{Launch, Mode, Place, system};
+use super::{Launch, Mode, Place, no_choice_of_records, post_quantum_group, system};
 use crate::definition::Workload;
 
 pub(super) fn probe(program: &[String]) -> Result<String, String> {
@@ -11,18 +11,14 @@ pub(super) fn probe(program: &[String]) -> Result<String, String> {
 }
 
 pub(super) fn refusal(workload: &Workload) -> Option<String> {
-    if workload.record_bytes.is_some() {
-        return Some("h2o chooses the size of records by itself".to_owned());
-    }
-    let group = workload.group.as_deref().filter(|group| group.contains("MLKEM"))?;
-    Some(format!("h2o's configuration has no way to ask for {group}"))
+    let no_way = |group: &str| format!("h2o's configuration has no way to ask for {group}");
+    no_choice_of_records("h2o", workload).or_else(|| post_quantum_group(workload).map(no_way))
 }
 
 pub(super) fn launch(program: Vec<String>, mode: Mode, place: &Place<'_>) -> Launch {
-    let path = place.folder.join("h2o.conf");
-    let mut command = program;
-    command.extend(["-c".to_owned(), path.to_string_lossy().into_owned()]);
-    Launch { command, configuration: Some((path, configuration(mode, place))) }
+    Launch::configured(program, place, ("h2o.conf", configuration(mode, place)), |path| {
+        vec!["-c".to_owned(), path.to_owned()]
+    })
 }
 
 fn configuration(mode: Mode, place: &Place<'_>) -> String {

@@ -28,11 +28,9 @@ pub(super) fn refusal(workload: &Workload) -> Option<String> {
 }
 
 pub(super) fn launch(program: Vec<String>, mode: Mode, place: &Place<'_>, added: &str) -> Launch {
-    let path = place.folder.join("linerate.toml");
-    let mut command = program;
-    command.extend(["serve", "--config"].map(str::to_owned));
-    command.push(path.to_string_lossy().into_owned());
-    Launch { command, configuration: Some((path, configuration(mode, place, added))) }
+    Launch::configured(program, place, ("linerate.toml", configuration(mode, place, added)), |path| {
+        ["serve", "--config", path].map(str::to_owned).to_vec()
+    })
 }
 
 fn configuration(mode: Mode, place: &Place<'_>, added: &str) -> String {

@@ -96,6 +96,21 @@ pub(crate) struct Launch {
     pub(crate) configuration: Option<(PathBuf, String)>,
 }
 
+impl Launch {
+    /// `program` with the arguments that `arguments` makes of its configuration's path: the file `name` in the server's
+    /// folder, with `text` in it.
+    fn configured(
+        mut program: Vec<String>,
+        place: &Place<'_>,
+        (name, text): (&str, String),
+        arguments: impl FnOnce(&str) -> Vec<String>,
+    ) -> Self {
+        let path = place.folder.join(name);
+        program.extend(arguments(&path.to_string_lossy()));
+        Self { command: program, configuration: Some((path, text)) }
+    }
+}
+
 impl Candidate {
     /// The server `name` of an experiment; `linerate` is this program. The definition was checked: there is one.
     pub(crate) fn new(name: &str, own_servers: &[OwnServer], linerate: &Path) -> Option<Self> {
@@ -138,7 +153,7 @@ impl Candidate {
         match self.kind {
             Kind::Linerate(mode) if mode != Mode::Plaintext => linerate::refusal(workload),
             Kind::Nginx(mode) if mode != Mode::Plaintext => nginx::refusal(version, workload),
-            Kind::Caddy(Mode::User) => caddy::refusal(version, workload),
+            Kind::Caddy(Mode::User) => caddy::refusal(workload),
             Kind::H2o(Mode::User) => h2o::refusal(workload),
             _ => None,
         }
@@ -207,6 +222,16 @@ impl Kind {
             _ => None,
         }
     }
+}
+
+/// Why a server that lets nobody choose its records' size cannot meet a load that does.
+fn no_choice_of_records(server: &str, workload: &Workload) -> Option<String> {
+    workload.record_bytes.map(|_| format!("{server} chooses the size of records by itself"))
+}
+
+/// The group of a load, where it is a post-quantum one.
+fn post_quantum_group(workload: &Workload) -> Option<&str> {
+    workload.group.as_deref().filter(|group| group.contains("MLKEM"))
 }
 
 impl Place<'_> {

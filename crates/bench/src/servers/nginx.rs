@@ -1,7 +1,8 @@
-//! nginx as it is started under test: sendfile and tcp_nopush on, no access log, the rest by its own defaults.
+//! nginx as an experiment starts it.
 
-use super::{Launch, Mode, Place, system};
+use super::{Launch, Mode, Place, post_quantum_group, system};
 use crate::definition::Workload;
+use crate::nginx::{self, Configuration, Listener, Tls};
 
 pub(super) fn probe(program: &[String], mode: Mode) -> Result<String, String> {
     if mode == Mode::Kernel
@@ -9,18 +10,12 @@ pub(super) fn probe(program: &[String], mode: Mode) -> Result<String, String> {
     {
         return Err(reason);
     }
-    let said = system::output_of(program, &["-V"])?;
-    let named: Vec<&str> = said
-        .lines()
-        .filter_map(|line| line.strip_prefix("nginx version: ").or(line.strip_prefix("built with ")))
-        .filter(|line| !line.starts_with("gcc"))
-        .collect();
-    Ok(named.join(", "))
+    system::output_of(program, &["-V"]).map(|said| nginx::version(&said))
 }
 
 /// OpenSSL has X25519MLKEM768 since 3.5.
 pub(super) fn refusal(version: &str, workload: &Workload) -> Option<String> {
-    let group = workload.group.as_deref().filter(|group| group.contains("MLKEM"))?;
+    let group = post_quantum_group(workload)?;
     let (_, openssl) = version.split_once("OpenSSL ")?;
     let mut numbers = openssl.split(['.', ' ']).map_while(|number| number.parse::<u32>().ok());
     let found = (numbers.next()?, numbers.next()?);
@@ -29,78 +24,37 @@ pub(super) fn refusal(version: &str, workload: &Workload) -> Option<String> {
 }
 
 pub(super) fn launch(program: Vec<String>, mode: Mode, place: &Place<'_>) -> Launch {
-    let path = place.folder.join("nginx.conf");
-    let folder = place.folder.to_string_lossy().into_owned();
-    let mut command = program;
-    let configuration = path.to_string_lossy().into_owned();
-    command.extend(["-p", &folder, "-c", &configuration, "-e", "stderr"].map(str::to_owned));
-    Launch { command, configuration: Some((path, self::configuration(mode, place))) }
+    Launch::configured(program, place, ("nginx.conf", configuration(mode, place)), |path| {
+        let folder = place.folder.to_string_lossy();
+        ["-p", &folder, "-c", path, "-e", "stderr"].map(str::to_owned).to_vec()
+    })
 }
 
 fn configuration(mode: Mode, place: &Place<'_>) -> String {
-    // Workers give up root; the files may lie in a folder that only its owner can enter.
-    let user = if rustix::process::geteuid().is_root() { "user root;\n" } else { "" };
-    let ssl = if mode == Mode::Plaintext { "" } else { " ssl" };
-    format!(
-        "{user}daemon off;
-worker_processes {workers};
-pid {folder}/nginx.pid;
-error_log stderr warn;
-worker_rlimit_nofile {files};
-events {{
-    worker_connections {connections};
-}}
-http {{
-    default_type application/octet-stream;
-    access_log off;
-    sendfile on;
-    tcp_nopush on;
-    keepalive_timeout 600s;
-    keepalive_requests 1000000000;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
-    root {root};
-
-    server {{
-        listen {address}{ssl} reuseport;
-{tls}    }}
-}}
-",
-        workers = place.cores.len(),
-        folder = place.folder.display(),
-        // A connection and the file that it is served from.
-        files = 2 * connections(place.workload) + 64,
-        connections = connections(place.workload),
-        root = place.root.display(),
-        address = place.address,
-        tls = if mode == Mode::Plaintext { String::new() } else { tls(mode, place) },
-    )
+    let tls = (mode != Mode::Plaintext).then(|| Tls {
+        chain: &place.certificate.chain,
+        key: &place.certificate.key,
+        directives: directives(mode, place.workload),
+    });
+    let configuration = Configuration {
+        folder: place.folder,
+        root: place.root,
+        workers: place.cores.len(),
+        // `reuseport` divides connections by hash, not evenly: each worker has room for all of them.
+        connections: place.workload.connections + 512,
+        listeners: vec![Listener { address: place.address, tls }],
+    };
+    configuration.to_string()
 }
 
-/// `reuseport` divides connections by hash, not evenly: each worker has room for all of them.
-fn connections(workload: &Workload) -> u32 {
-    workload.connections + 512
-}
-
-fn tls(mode: Mode, place: &Place<'_>) -> String {
-    let mut lines = vec![
-        format!("ssl_certificate {};", place.certificate.chain.display()),
-        format!("ssl_certificate_key {};", place.certificate.key.display()),
-        "ssl_protocols TLSv1.2 TLSv1.3;".to_owned(),
-    ];
+fn directives(mode: Mode, workload: &Workload) -> Vec<String> {
+    let mut directives = vec!["ssl_protocols TLSv1.2 TLSv1.3".to_owned()];
     if mode == Mode::Kernel {
-        lines.push("ssl_conf_command Options KTLS;".to_owned());
+        directives.push("ssl_conf_command Options KTLS".to_owned());
     }
-    if let Some(record_bytes) = place.workload.record_bytes {
-        lines.push(format!("ssl_buffer_size {record_bytes};"));
-    }
-    if let Some(group) = &place.workload.group {
-        lines.push(format!("ssl_ecdh_curve {group};"));
-    }
-    lines.iter().map(|line| format!("        {line}\n")).collect()
+    directives.extend(workload.record_bytes.map(|bytes| format!("ssl_buffer_size {bytes}")));
+    directives.extend(workload.group.as_ref().map(|group| format!("ssl_ecdh_curve {group}")));
+    directives
 }
 
 #[cfg(test)]

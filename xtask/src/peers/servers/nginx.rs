@@ -1,16 +1,20 @@
-//! nginx: the configuration it runs with, and its start.
+//! nginx: the configuration it runs with (the bench's), and its start.
 //!
-//! One worker, sendfile and tcp_nopush on, no access log; TLS session tickets and the rest as nginx has them by
-//! default. The configuration is kept in the run folder for the reader.
+//! One worker; TLS session tickets and the rest as nginx has them by default. The configuration is kept in the run
+//! folder for the reader.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use linerate_bench::nginx::{self, Configuration, Listener, Tls};
 
 use super::debian13::Debian13;
 use super::{Endpoints, RunningServer, Setting, find_program};
+
+/// More connections than any work has.
+const CONNECTIONS: u32 = 32_768;
 
 /// An nginx that can be run.
 #[derive(Debug, Clone)]
@@ -66,12 +70,7 @@ impl Nginx {
         if !output.status.success() {
             bail!("`{} -V` failed: {}", program.display(), said.trim());
         }
-        let named: Vec<&str> = said
-            .lines()
-            .filter_map(|line| line.strip_prefix("nginx version: ").or(line.strip_prefix("built with ")))
-            .filter(|line| !line.starts_with("gcc"))
-            .collect();
-        Ok(named.join(", built with "))
+        Ok(nginx::version(&said))
     }
 
     /// Writes the configuration and starts it.
@@ -107,54 +106,26 @@ fn host_name(os_release: &str) -> String {
 }
 
 fn configuration(prefix: &Path, endpoints: Endpoints, setting: &Setting<'_>, kernel_tls: bool) -> String {
-    // Workers give up root; the files may lie in a folder that only its owner can enter.
-    let user = if rustix::process::geteuid().is_root() { "user root;\n" } else { "" };
-    let options = if kernel_tls { "ssl_conf_command Options KTLS;" } else { "" };
-    let prefix = prefix.display();
-    format!(
-        "{user}\
-daemon off;
-worker_processes 1;
-pid {prefix}/nginx.pid;
-error_log stderr warn;
-events {{
-    worker_connections 32768;
-}}
-http {{
-    default_type application/octet-stream;
-    access_log off;
-    sendfile on;
-    tcp_nopush on;
-    keepalive_timeout 600s;
-    keepalive_requests 1000000000;
-    client_body_temp_path {prefix}/body;
-    proxy_temp_path {prefix}/proxy;
-    fastcgi_temp_path {prefix}/fastcgi;
-    uwsgi_temp_path {prefix}/uwsgi;
-    scgi_temp_path {prefix}/scgi;
-    root {root};
-
-    server {{
-        listen {plain};
-    }}
-    server {{
-        listen {tls} ssl;
-        ssl_certificate {chain};
-        ssl_certificate_key {key};
-        ssl_protocols TLSv1.3;
-        ssl_conf_command Ciphersuites {suite};
-        ssl_ecdh_curve X25519;
-        {options}
-    }}
-}}
-",
-        root = setting.root.display(),
-        plain = endpoints.plain,
-        tls = endpoints.tls,
-        chain = setting.certificate.chain.display(),
-        key = setting.certificate.key.display(),
-        suite = setting.cipher.suite_name(),
-    )
+    let mut directives = vec![
+        "ssl_protocols TLSv1.3".to_string(),
+        format!("ssl_conf_command Ciphersuites {}", setting.cipher.suite_name()),
+        "ssl_ecdh_curve X25519".to_string(),
+    ];
+    if kernel_tls {
+        directives.push("ssl_conf_command Options KTLS".to_string());
+    }
+    let tls = Tls { chain: &setting.certificate.chain, key: &setting.certificate.key, directives };
+    let configuration = Configuration {
+        folder: prefix,
+        root: setting.root,
+        workers: 1,
+        connections: CONNECTIONS,
+        listeners: vec![
+            Listener { address: endpoints.plain, tls: None },
+            Listener { address: endpoints.tls, tls: Some(tls) },
+        ],
+    };
+    configuration.to_string()
 }
 
 #[cfg(test)]

@@ -5,12 +5,13 @@
 #   make guest-test [ARGS="--kernel 6.12 NAME"]            its part that needs kernel TLS: in guests, see guest/README.md
 #   make nic [ARGS=6.12]                                   the software adapter (nic/README.md), for the guests' kernels
 #   make fuzz [TARGET=request] [TIME=600]                  fuzz one target, or all, TIME seconds each
+#   make report [EXPERIMENT=engines] [ARGS=--quick]        run an experiment and put its report into docs/reports
 #   make SETUP=no ...                                      never install a system package, only name it
 
-.PHONY: serve test guest-test nic fuzz
+.PHONY: serve test guest-test nic fuzz report
 .DEFAULT_GOAL := test
 
-export DIR TARGET TIME SETUP
+export DIR TARGET TIME SETUP EXPERIMENT
 
 serve:
 	@scripts/serve.sh $(ARGS)
@@ -27,3 +28,6 @@ nic:
 
 fuzz:
 	@scripts/fuzz.sh
+
+report:
+	@scripts/report.sh $(ARGS)

@@ -25,6 +25,8 @@ programs_for() {
         echo 'man|man-db|the test of the manual page'
         echo 'sshd|openssh-server|the test of load from other machines'
         echo 'ip|iproute2|the same test, which asks for an address'
+        echo 'h2o|h2o|the test of h2o as a peer'
+        echo 'caddy|caddy|the test of Caddy as a peer'
         echo 'shellcheck|shellcheck|the check of these scripts' ;;
     guest)
         # The kernels are Debian's, for x86-64: nothing is installed where they could not be had anyway.
@@ -100,11 +102,12 @@ install_packages() {
         for package in "$@"; do apt_install "$root" "$package" || true; done
     fi
     if [ "$made_policy" = yes ]; then "$root" rm -f "$policy"; fi
-    if [ -d /run/systemd/system ] && [[ " $* " == *' nginx '* ]]; then
-        "$root" systemctl disable --quiet nginx.service || true
-    fi
-    if [ -d /run/systemd/system ] && [[ " $* " == *' openssh-server '* ]]; then
-        "$root" systemctl disable --quiet ssh.service || true
+    if [ -d /run/systemd/system ]; then
+        for package in nginx openssh-server h2o caddy; do
+            if [[ " $* " == *" $package "* ]]; then
+                "$root" systemctl disable --quiet "${package/openssh-server/ssh}.service" || true
+            fi
+        done
     fi
 }
 

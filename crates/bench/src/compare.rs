@@ -4,33 +4,42 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::error::{Error, Result};
-use crate::report::quantity::{self, Quantity};
+use crate::report::quantity::{self, APPLICATION, CPU_PER_GB, Quantity};
 use crate::report::{number, values_by_round};
-use crate::result::{ExperimentRun, Point, Variable};
+use crate::result::{ExperimentRun, Point, Round, Variable};
 use crate::statistics::{Ratio, Summary, Verdict};
 
-/// All points that both runs have.
+/// All points that both runs have measured.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// One for each point and quantity, in the order of the later run.
+    /// One for each measure and point: measure by measure, points in the order of the later run.
     pub changes: Vec<Change>,
     /// Points that only one of the runs has, and what else to keep in mind.
     pub remarks: Vec<String>,
 }
 
-/// One quantity at one point, in both runs.
+/// What is compared: a quantity, or its ratio to another server's in the same round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// The field of the measurement: "server_s_per_gb".
+    pub quantity: &'static str,
+    /// The server that each round was divided by.
+    pub relative_to: Option<String>,
+}
+
+/// One measure at one point, in both runs.
 #[derive(Clone, Debug)]
 pub struct Change {
+    /// What is compared.
+    pub measure: Measure,
     /// The server.
     pub server: String,
     /// The point.
     pub variables: BTreeMap<String, Variable>,
-    /// The field of the measurement: "server_s_per_gb".
-    pub quantity: &'static str,
-    /// Its median in the earlier run.
-    pub before: f64,
-    /// Its median in the later run.
-    pub after: f64,
+    /// The rounds of the earlier run.
+    pub before: Summary,
+    /// The rounds of the later run.
+    pub after: Summary,
     /// The later run's to the earlier's, with its interval.
     pub ratio: Ratio,
     /// What may be said about it.
@@ -50,8 +59,9 @@ pub enum Outcome {
     Worse,
 }
 
-/// Compares `after` with `before`. With `relative_to`, each round counts relative to that server's in the same round: what
-/// the machine did differently on both days then cancels out.
+/// Compares `after` with `before`: the price of TLS as a multiple of plaintext, where a server speaks it, and every
+/// quantity that the experiment is about. With `relative_to`, each round of each quantity counts relative to that
+/// server's in the same round: what the machine did differently on both days then cancels out.
 ///
 /// # Errors
 /// Where the runs have nothing in common, or there is no such server.
@@ -60,26 +70,10 @@ pub fn compare(
     after: &ExperimentRun,
     relative_to: Option<&str>,
 ) -> Result<Comparison> {
-    let mut remarks = remarks(before, after);
-    let mut changes = Vec::new();
-    for point in &after.points {
-        let Some(earlier) = before.points.iter().find(|earlier| is_same(earlier, point)) else {
-            remarks.push(format!("{}: only in the later run", name_of(&point.server, &point.variables)));
-            continue;
-        };
-        if relative_to == Some(point.server.as_str()) {
-            continue;
-        }
-        for quantity in after.quantities.iter().filter_map(|name| quantity::named(name)) {
-            let values = |run, point| values(run, point, &quantity, relative_to);
-            changes.extend(Change::of(point, &quantity, &values(before, earlier), &values(after, point)));
-        }
-    }
-    for point in &before.points {
-        if !after.points.iter().any(|later| is_same(later, point)) {
-            remarks.push(format!("{}: only in the earlier run", name_of(&point.server, &point.variables)));
-        }
-    }
+    let changes: Vec<Change> = measures(after, relative_to)
+        .iter()
+        .flat_map(|(quantity, relative_to)| changes(before, after, quantity, *relative_to))
+        .collect();
     if changes.is_empty() {
         let with = relative_to.map(|name| format!(" relative to {name}")).unwrap_or_default();
         return Err(Error::Asked(format!(
@@ -87,7 +81,44 @@ pub fn compare(
             before.name, after.name
         )));
     }
-    Ok(Comparison { changes, remarks })
+    Ok(Comparison { changes, remarks: remarks(before, after) })
+}
+
+fn measures<'a>(run: &'a ExperimentRun, relative_to: Option<&'a str>) -> Vec<(Quantity, Option<&'a str>)> {
+    let named: Vec<Quantity> = run.quantities.iter().filter_map(|key| quantity::named(key)).collect();
+    let named = if named.is_empty() { vec![CPU_PER_GB, APPLICATION] } else { named };
+    let price = quantity::price(&run.quantities);
+    let plaintext = plaintext(run);
+    let mut measures: Vec<(Quantity, Option<&str>)> =
+        named.into_iter().map(|quantity| (quantity, relative_to)).collect();
+    if let (Some(plaintext), None) = (plaintext, relative_to) {
+        measures.insert(0, (price, Some(plaintext)));
+    }
+    measures
+}
+
+/// The server that others are held against: the first that speaks plaintext.
+fn plaintext(run: &ExperimentRun) -> Option<&str> {
+    run.servers.iter().find(|server| server.plaintext).map(|server| server.name.as_str())
+}
+
+/// One quantity at all points that both runs have measured.
+fn changes(
+    before: &ExperimentRun,
+    after: &ExperimentRun,
+    quantity: &Quantity,
+    relative_to: Option<&str>,
+) -> Vec<Change> {
+    let change = |point: &Point| {
+        if relative_to == Some(point.server.as_str()) {
+            return None;
+        }
+        let earlier = before.points.iter().find(|earlier| is_same(earlier, point))?;
+        let values = |run, point| values(run, point, quantity, relative_to);
+        let measure = Measure { quantity: quantity.key, relative_to: relative_to.map(str::to_owned) };
+        Change::of(measure, point, quantity, &values(before, earlier), &values(after, point))
+    };
+    after.points.iter().filter_map(change).collect()
 }
 
 impl Comparison {
@@ -99,8 +130,27 @@ impl Comparison {
     }
 }
 
+impl Measure {
+    /// "Server CPU per gigabyte in s/GB", "Throughput, as a multiple of nginx plaintext".
+    #[must_use]
+    pub fn title(&self) -> String {
+        let (title, unit) = quantity::named(self.quantity)
+            .map_or((self.quantity, ""), |quantity| (quantity.title, quantity.unit));
+        match &self.relative_to {
+            Some(server) => format!("{title}, as a multiple of {server}"),
+            None => format!("{title} in {unit}"),
+        }
+    }
+}
+
 impl Change {
-    fn of(point: &Point, quantity: &Quantity, before: &[f64], after: &[f64]) -> Option<Self> {
+    fn of(
+        measure: Measure,
+        point: &Point,
+        quantity: &Quantity,
+        before: &[f64],
+        after: &[f64],
+    ) -> Option<Self> {
         let ratio = Ratio::unpaired(after, before)?;
         let outcome = match ratio.verdict() {
             Verdict::TooFewRounds => Outcome::TooFewRounds,
@@ -109,14 +159,20 @@ impl Change {
             _ => Outcome::Worse,
         };
         Some(Self {
+            measure,
             server: point.server.clone(),
             variables: point.variables.clone(),
-            quantity: quantity.key,
-            before: Summary::of(before)?.median,
-            after: Summary::of(after)?.median,
+            before: Summary::of(before)?,
+            after: Summary::of(after)?,
             ratio,
             outcome,
         })
+    }
+
+    /// The point in words: "nginx tls, connections 10, tls 1.3".
+    #[must_use]
+    pub fn name(&self) -> String {
+        name_of(&self.server, &self.variables)
     }
 
     /// By how much it differs, in percent, without a sign.
@@ -128,7 +184,8 @@ impl Change {
     /// "dearer by 10 % (8–12)", "no difference".
     #[must_use]
     pub fn verdict(&self) -> String {
-        let is_bandwidth = quantity::named(self.quantity).is_some_and(|quantity| quantity.more_is_better);
+        let is_bandwidth =
+            quantity::named(self.measure.quantity).is_some_and(|quantity| quantity.more_is_better);
         let word = match (self.outcome, is_bandwidth) {
             (Outcome::TooFewRounds, _) => return "too few rounds to tell".to_owned(),
             (Outcome::NoDifference, _) => return "no difference".to_owned(),
@@ -157,11 +214,9 @@ impl fmt::Display for Comparison {
 
 impl fmt::Display for Change {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (title, unit) = quantity::named(self.quantity)
-            .map_or((self.quantity, ""), |quantity| (quantity.title, quantity.unit));
-        let name = name_of(&self.server, &self.variables);
-        let (before, after) = (number::short(self.before), number::short(self.after));
-        write!(formatter, "{name}: {}: {title} {before} → {after} {unit}", self.verdict())
+        let (before, after) = (number::short(self.before.median), number::short(self.after.median));
+        let (name, verdict, title) = (self.name(), self.verdict(), self.measure.title());
+        write!(formatter, "{name}: {verdict}: {title}: {before} → {after}")
     }
 }
 
@@ -174,6 +229,34 @@ fn is_same(one: &Point, other: &Point) -> bool {
     one.server == other.server && one.variables == other.variables
 }
 
+/// How far the multiples of plaintext are apart that both runs quote as one figure.
+fn agreement(before: &ExperimentRun, after: &ExperimentRun) -> Option<String> {
+    let server = plaintext(after)?;
+    let quantity = quantity::price(&after.quantities);
+    let quoted = |run: &ExperimentRun, point: &Point| {
+        let reference = values_by_round(counterpart(run, point, server)?, &quantity);
+        Ratio::paired(&values_by_round(point, &quantity), &reference).filter(Ratio::is_settled)
+    };
+    let apart: Vec<f64> = after
+        .points
+        .iter()
+        .filter(|point| point.server != server)
+        .filter_map(|point| {
+            let earlier = before.points.iter().find(|earlier| is_same(earlier, point))?;
+            let (before, after) = (quoted(before, earlier)?.ratio, quoted(after, point)?.ratio);
+            Some(100.0 * (after / before - 1.0).abs())
+        })
+        .collect();
+    let most = apart.iter().copied().fold(0.0, f64::max);
+    let count = number::plural(apart.len(), "multiple");
+    (!apart.is_empty())
+        .then(|| format!("both runs quote {count} of {server} as one figure, at most {most:.1} % apart"))
+}
+
+fn is_measured(point: &Point) -> bool {
+    point.rounds.iter().any(|round| matches!(round, Round::Measured(_)))
+}
+
 fn remarks(before: &ExperimentRun, after: &ExperimentRun) -> Vec<String> {
     let mut remarks = Vec::new();
     if before.name != after.name {
@@ -184,6 +267,17 @@ fn remarks(before: &ExperimentRun, after: &ExperimentRun) -> Vec<String> {
     if before.setup != after.setup {
         remarks.push("machines or cores are not the same in both".to_owned());
     }
+    let alone = |run: &ExperimentRun, other: &ExperimentRun, which: &str| {
+        let is_there =
+            |point: &&Point| other.points.iter().any(|other| is_same(other, point) && is_measured(other));
+        let alone = run.points.iter().filter(|point| is_measured(point) && !is_there(point));
+        alone
+            .map(|point| format!("{}: only in the {which} run", name_of(&point.server, &point.variables)))
+            .collect::<Vec<_>>()
+    };
+    remarks.extend(agreement(before, after));
+    remarks.extend(alone(after, before, "later"));
+    remarks.extend(alone(before, after, "earlier"));
     for (group, facts) in &after.environment {
         for (fact, value) in facts {
             let earlier = before.environment.get(group).and_then(|facts| facts.get(fact));
@@ -234,7 +328,9 @@ mod tests {
         assert_eq!(comparison.worse_than(15.0).count(), 0);
         let text = comparison.to_string();
         assert!(
-            text.starts_with("linerate user, connections 8: dearer by 10 % (9–11): Server CPU per gigabyte 0.200 → 0.220 s/GB\n"),
+            text.starts_with(
+                "linerate user, connections 8: dearer by 10 % (9–11): Server CPU per gigabyte in s/GB: 0.200 → 0.220\n"
+            ),
             "{text}"
         );
     }
@@ -269,7 +365,12 @@ mod tests {
             run_of(&[("nginx plaintext", &plain), ("linerate user", &tls)])
         };
         let absolute = compare(&run(1.0), &run(1.3), None).unwrap();
-        assert!(absolute.changes.iter().all(|change| change.outcome == Outcome::Worse));
+        let (price, absolute): (Vec<Change>, Vec<Change>) =
+            absolute.changes.into_iter().partition(|change| change.measure.relative_to.is_some());
+        assert_eq!((price.len(), absolute.len()), (1, 4));
+        assert!(absolute.iter().all(|change| change.outcome == Outcome::Worse));
+        assert_eq!(price[0].measure.title(), "Server CPU per gigabyte, as a multiple of nginx plaintext");
+        assert_eq!(price[0].outcome, Outcome::NoDifference, "{}", price[0]);
         let relative = compare(&run(1.0), &run(1.3), Some("nginx plaintext")).unwrap();
         assert_eq!(relative.changes.len(), 2);
         assert!(relative.changes.iter().all(|change| change.outcome == Outcome::NoDifference));

@@ -32,7 +32,7 @@ mod servers;
 pub mod statistics;
 mod store;
 
-pub use compare::{Change, Comparison, Outcome, compare};
+pub use compare::{Change, Comparison, Measure, Outcome, compare};
 pub use error::{Error, Result};
 pub use run::{Finished, Options, resume, run};
 pub use store::{RESULT_FILE, load};

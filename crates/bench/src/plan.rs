@@ -50,6 +50,7 @@ pub(crate) struct Plan {
     /// Places in `points` that follow each other within a round.
     groups: Vec<Vec<usize>>,
     rounds: u32,
+    most_rounds: u32,
     warmup_s: f64,
     measured_s: f64,
 }
@@ -80,6 +81,7 @@ impl Plan {
             points,
             groups: groups.into_iter().map(|(_, group)| group).collect(),
             rounds: definition.time.rounds,
+            most_rounds: definition.time.most_rounds.unwrap_or(definition.time.rounds),
             warmup_s: definition.time.warmup_s,
             measured_s: definition.time.measured_s,
         }
@@ -109,14 +111,28 @@ impl Plan {
         let mut slices = Vec::with_capacity(self.points.len() * self.rounds as usize);
         for round in 0..self.rounds {
             for group in &self.groups {
-                let rotated = (0..group.len()).map(|at| group[(at + round as usize) % group.len()]);
-                slices.extend(rotated.map(|point| Slice { round, point }));
+                slices.extend(Self::round_of(group, round));
             }
         }
         slices
     }
 
-    /// How many rounds each point has.
+    /// Points that are held against each other: all servers at the same values of what plaintext has, too.
+    pub(crate) fn groups(&self) -> &[Vec<usize>] {
+        &self.groups
+    }
+
+    /// One round of one group, in the order of this round.
+    pub(crate) fn round_of(group: &[usize], round: u32) -> impl Iterator<Item = Slice> {
+        (0..group.len()).map(move |at| Slice { round, point: group[(at + round as usize) % group.len()] })
+    }
+
+    /// How many rounds a point may have, where fewer do not settle what it costs beside plaintext.
+    pub(crate) fn most_rounds(&self) -> u32 {
+        self.most_rounds
+    }
+
+    /// How many rounds each point has at least.
     pub(crate) fn rounds(&self) -> u32 {
         self.rounds
     }

@@ -46,6 +46,12 @@ impl Progress {
         }
     }
 
+    /// There are so many slices more, which are expected to take so long.
+    pub(crate) fn add(&mut self, slices: usize, expected_s: f64) {
+        self.slices += slices;
+        self.left_s += expected_s;
+    }
+
     /// The slice is over, which was expected to take so long.
     pub(crate) fn slice_done(&mut self, expected_s: f64) {
         self.done += 1;

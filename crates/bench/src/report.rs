@@ -26,7 +26,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::result::ExperimentRun;
+use crate::{compare::Comparison, result::ExperimentRun};
 use figures::Figure;
 use panel::Sweep;
 pub(crate) use panel::values as values_by_round;
@@ -91,19 +91,19 @@ pub fn write(runs: &[ExperimentRun], directory: &Path) -> Result<PathBuf, Report
     Ok(page)
 }
 
-/// Writes the page ([`COMPARISON_PAGE`]) that sets the runs of `before` and `after` side by side, by the names of
-/// their experiments, into `directory`. Returns its path.
+/// Writes the page ([`COMPARISON_PAGE`]) about what was found of two runs into `directory`. Returns its path.
 ///
 /// # Errors
 /// [`ReportError::NotWritten`], with the path that failed.
 pub fn write_comparison(
-    before: &[ExperimentRun],
-    after: &[ExperimentRun],
+    before: &ExperimentRun,
+    after: &ExperimentRun,
+    comparison: &Comparison,
     directory: &Path,
 ) -> Result<PathBuf, ReportError> {
     make(directory)?;
     let page = directory.join(COMPARISON_PAGE);
-    write_file(&page, &comparison::page(before, after))?;
+    write_file(&page, &comparison::page(before, after, comparison))?;
     Ok(page)
 }
 
@@ -111,12 +111,6 @@ pub fn write_comparison(
 #[must_use]
 pub fn text(run: &ExperimentRun) -> String {
     text::text(&Sweep::of(run))
-}
-
-/// The findings of [`write_comparison`] for the terminal.
-#[must_use]
-pub fn comparison_text(before: &[ExperimentRun], after: &[ExperimentRun]) -> String {
-    comparison::text(before, after)
 }
 
 /// The quantities that a definition may name in `quantities` and `published`: what is drawn and compared.

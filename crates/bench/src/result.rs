@@ -162,11 +162,11 @@ pub struct Measurement {
     #[serde(default)]
     pub handshakes_per_core_s: Reading<f64>,
     /// Server CPU per body byte, in seconds per GB (1e9).
-    pub server_s_per_gb: f64,
+    pub server_s_per_gb: Reading<f64>,
     /// Server CPU per response, in µs.
     pub server_us_per_response: Reading<f64>,
     /// Service demand of the server's process, µs per KB (1024 bytes) of body.
-    pub service_demand_us_per_kb: f64,
+    pub service_demand_us_per_kb: Reading<f64>,
     /// Service demand of the whole machine, as netperf defines it: all cores' busy time, µs per KB (1024 bytes) of body.
     pub machine_service_demand_us_per_kb: Reading<f64>,
     /// Resident memory of the server at the end of the round, in bytes.

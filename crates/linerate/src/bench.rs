@@ -290,7 +290,7 @@ fn compare(
 ) -> Result<ExitCode, Box<dyn Error>> {
     let (before, after) = (linerate_bench::load(before)?, linerate_bench::load(after)?);
     let comparison = linerate_bench::compare(&before, &after, relative_to)?;
-    let page = report::write_comparison(&[before], &[after], folder)?;
+    let page = report::write_comparison(&before, &after, &comparison, folder)?;
     crate::print(format!("{comparison}{}\n", page.display()).as_bytes())?;
     let Some(percent) = fail_on_slower else { return Ok(ExitCode::SUCCESS) };
     let worse = comparison.worse_than(percent).count();

@@ -11,6 +11,9 @@ use crate::result::{Measurement, ProcessCost, Reading};
 /// Bytes of a KB in service demand, as netperf has it.
 const KB: f64 = 1024.0;
 
+/// Why there is no cost of a byte.
+const NO_BYTES: &str = "no body bytes came";
+
 impl Costs {
     /// What the round found out. `load` has the report of each client machine. Memory per connection is left to
     /// who knows what the server held before.
@@ -36,17 +39,17 @@ impl Costs {
                 server_s_per_s,
                 "the server used no CPU time",
             ),
-            server_s_per_gb: per(server_s_per_s, rates.body_bytes_per_s / 1e9),
+            server_s_per_gb: ratio(server_s_per_s, rates.body_bytes_per_s / 1e9, NO_BYTES),
             server_us_per_response: ratio(
                 1e6 * server_s_per_s,
                 rates.responses_per_s,
                 "no response came whole",
             ),
-            service_demand_us_per_kb: per(1e6 * server_s_per_s, rates.body_bytes_per_s / KB),
+            service_demand_us_per_kb: ratio(1e6 * server_s_per_s, rates.body_bytes_per_s / KB, NO_BYTES),
             machine_service_demand_us_per_kb: ratio(
                 1e6 * machine_s_per_s,
                 rates.body_bytes_per_s / KB,
-                "no body bytes came",
+                NO_BYTES,
             ),
             server_resident_bytes: self.server_resident_bytes.clone(),
             server_bytes_per_connection: Reading::default(),
@@ -113,8 +116,7 @@ impl Rates {
     }
 }
 
-/// A quotient that is 0 where nothing was done: these figures have no place for a reason, and the load report beside
-/// them says that nothing came.
+/// What was done in a second: nothing, where no time has passed.
 fn per(amount: f64, by: f64) -> f64 {
     if by > 0.0 { amount / by } else { 0.0 }
 }
@@ -126,7 +128,7 @@ fn ratio(amount: f64, by: f64, otherwise: &str) -> Reading<f64> {
 /// A reading divided by what it was used for.
 fn divided(reading: Reading<f64>, by: f64) -> Reading<f64> {
     match reading {
-        Reading::Value(amount) => ratio(amount, by, "no body bytes came"),
+        Reading::Value(amount) => ratio(amount, by, NO_BYTES),
         not_available => not_available,
     }
 }

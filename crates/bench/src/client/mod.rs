@@ -26,6 +26,8 @@ pub(crate) enum Clients {
         hosts: Vec<String>,
         /// `linerate` there.
         program: String,
+        /// `linerate` here, which compares what is served with the files: they are on this machine.
+        here: PathBuf,
     },
 }
 
@@ -93,6 +95,15 @@ impl Clients {
         }
     }
 
+    /// Whoever compares what is served with the files, which are here: the clients, if they are here as well; else a
+    /// client of this machine's own, on any core.
+    pub(crate) fn verifier(&self) -> Self {
+        match self {
+            here @ Self::Here { .. } => here.clone(),
+            Self::Hosts { here, .. } => Self::Here { program: here.clone(), cores: Vec::new() },
+        }
+    }
+
     /// The commands that make `order`, one for each machine that gets a connection.
     pub(crate) fn commands(&self, order: &Order<'_>) -> Vec<ClientCommand> {
         let shares = self.shares(order);
@@ -105,7 +116,7 @@ impl Clients {
                     ClientCommand { words, input: None, name: "the load client".to_owned() }
                 })
                 .collect(),
-            Self::Hosts { ssh, hosts, program } => shares
+            Self::Hosts { ssh, hosts, program, .. } => shares
                 .iter()
                 .zip(hosts)
                 .map(|(connections, host)| remote(ssh, host, program, order, *connections))
@@ -166,7 +177,7 @@ fn arguments(order: &Order<'_>, connections: u32, threads: Option<usize>, ca: Op
     };
     add("-c", Some(connections.to_string()));
     if let Some(threads) = threads {
-        add("-t", Some(threads.min(connections as usize).to_string()));
+        add("-t", Some(threads.clamp(1, connections as usize).to_string()));
     }
     match order.aim {
         Aim::Measure { warmup_s, measured_s } => {
@@ -231,7 +242,12 @@ mod tests {
 
     fn hosts(count: usize) -> Clients {
         let hosts = (0..count).map(|host| format!("host{host}")).collect();
-        Clients::Hosts { ssh: vec!["ssh".to_owned(), "-4".to_owned()], hosts, program: "linerate".to_owned() }
+        Clients::Hosts {
+            ssh: vec!["ssh".to_owned(), "-4".to_owned()],
+            hosts,
+            program: "linerate".to_owned(),
+            here: "/bin/linerate".into(),
+        }
     }
 
     #[test]
@@ -304,5 +320,10 @@ mod tests {
             words.contains(" -c 1 ") && words.contains(" -n 3 --verify /files --range 1234567-65234567"),
             "{words}"
         );
+        // The files are here, wherever the load comes from.
+        let by_hosts = hosts(2).verifier().commands(&Order { aim, ..order(&workload) });
+        assert_eq!(by_hosts.len(), 1);
+        assert!(by_hosts[0].words.join(" ").starts_with("/bin/linerate load https://"), "{by_hosts:?}");
+        assert!(by_hosts[0].words.join(" ").contains(" -c 1 -t 1 -n 3 --verify /files "), "{by_hosts:?}");
     }
 }

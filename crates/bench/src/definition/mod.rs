@@ -59,6 +59,10 @@ pub struct Time {
     pub measured_s: f64,
     /// Rounds of each point.
     pub rounds: u32,
+    /// The most rounds of a point whose cost beside plaintext is not known to within 5 % after `rounds`: as many as it
+    /// takes are added, up to this. `rounds` where it is not given.
+    #[serde(default)]
+    pub most_rounds: Option<u32>,
 }
 
 /// A server that an experiment's file describes: a built-in one, changed, or any command.

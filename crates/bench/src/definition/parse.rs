@@ -157,7 +157,7 @@ impl Definition {
     }
 
     fn check_time(&self) -> std::result::Result<(), String> {
-        let Time { warmup_s, measured_s, rounds } = self.time;
+        let Time { warmup_s, measured_s, rounds, most_rounds } = self.time;
         let is_length = |seconds: f64| (0.0..=86_400.0).contains(&seconds);
         if !is_length(warmup_s) || !is_length(measured_s) || measured_s < 0.1 {
             return Err(
@@ -166,6 +166,9 @@ impl Definition {
         }
         if !(1..=1000).contains(&rounds) {
             return Err("[time]: rounds is a number from 1 to 1000".to_owned());
+        }
+        if most_rounds.is_some_and(|most| !(rounds..=1000).contains(&most)) {
+            return Err("[time]: most_rounds is a number from rounds to 1000".to_owned());
         }
         Ok(())
     }
@@ -305,7 +308,7 @@ values = [[10, 3.5], ["disk", 6, 12]]
         let small = parse(SMALL).unwrap();
         assert_eq!(small.fixed["close"], Variable::Word("true".to_owned()));
         assert_eq!(small.sweep["connections"], [Variable::Number(1.0), Variable::Number(2.0)]);
-        assert_eq!(small.time, Time { warmup_s: 0.5, measured_s: 2.0, rounds: 3 });
+        assert_eq!(small.time, Time { warmup_s: 0.5, measured_s: 2.0, rounds: 3, most_rounds: None });
         assert_eq!(small.own_servers[0].command, ["serve-it", "{port}"]);
         let values = &small.published[0].values;
         assert_eq!((values[0].low, values[0].high), (3.5, 3.5));
@@ -339,6 +342,7 @@ values = [[10, 3.5], ["disk", 6, 12]]
             ("[\"server_s_per_gb\"]", "[\"server_s_per_tb\"]", "did you mean \"server_s_per_gb\"?"),
             ("name = \"small\"", "name = \"../small\"", "letters, digits, - and _"),
             ("rounds = 3", "rounds = 0", "rounds is a number from 1 to 1000"),
+            ("rounds = 3", "rounds = 3\nmost_rounds = 2", "most_rounds is a number from rounds to 1000"),
             ("connections = [1, 2]", "connections = []", "at least one value is needed"),
             ("command = [\"serve-it\", \"{port}\"]", "", "either `like` or `command` is needed"),
             ("\"mine\"]", "\"mine\", \"mine\"]", "named twice"),

@@ -4,10 +4,7 @@ use super::{
     number,
     panel::{self, Cell, Panel, Sweep},
     plot::{Failure, Horizontal, Mark, Plot, Published, PublishedValue, Series},
-    quantity::{
-        self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, HANDSHAKES, PER_CONNECTION, Quantity,
-        WIRE,
-    },
+    quantity::{self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, PER_CONNECTION, Quantity, WIRE},
 };
 use crate::result::Variable;
 
@@ -75,7 +72,7 @@ fn quantities(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Vec<Quantity> {
 
 /// The experiment is about handshakes: bytes are beside the point.
 pub(super) fn measures_handshakes(sweep: &Sweep<'_>) -> bool {
-    sweep.run.quantities.first().is_some_and(|key| key == HANDSHAKES.key)
+    quantity::is_about_handshakes(&sweep.run.quantities)
 }
 
 /// The plot of one quantity.

@@ -1,5 +1,7 @@
 //! Numbers and names as a reader wants them: few digits, units that fit, no exponent.
 
+use crate::statistics::{Ratio, Verdict};
+
 /// `value` with three significant digits: "0.294", "12.3", "326", "12,400".
 pub(crate) fn short(value: f64) -> String {
     let magnitude = value.abs();
@@ -102,6 +104,16 @@ pub(super) fn times(ratio: f64) -> String {
     }
 }
 
+/// A ratio, as far as it is known: "1.21 ×", "1.15 to 1.32 ×" where the rounds leave that open, "about 1.2 ×" where they
+/// are too few to say how open it is.
+pub(super) fn quoted(ratio: &Ratio) -> String {
+    match ratio.verdict() {
+        Verdict::TooFewRounds => format!("about {}", times(ratio.ratio)),
+        _ if ratio.is_settled() => times(ratio.ratio),
+        _ => format!("{} to {}", times(ratio.low).trim_end_matches(" ×"), times(ratio.high)),
+    }
+}
+
 /// A change: "+9.8 %", "−3.0 %".
 pub(super) fn change(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
@@ -111,7 +123,7 @@ pub(super) fn change(ratio: f64) -> String {
 }
 
 /// "1 round", "3 rounds".
-pub(super) fn plural(number: usize, one: &str) -> String {
+pub(crate) fn plural(number: usize, one: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{} {one}{ending}", count(number as u64))
 }

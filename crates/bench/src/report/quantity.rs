@@ -48,7 +48,7 @@ pub(crate) const CPU_PER_GB: Quantity = Quantity {
     unit: "s/GB",
     more_is_better: false,
     scale: 1.0,
-    read: |round| Reading::Value(round.server_s_per_gb),
+    read: |round| round.server_s_per_gb.clone(),
 };
 
 pub(crate) const CPU_SHARE: Quantity = Quantity {
@@ -70,7 +70,7 @@ pub(crate) const DEMAND: Quantity = Quantity {
     unit: "µs/KB",
     more_is_better: false,
     scale: 1.0,
-    read: |round| Reading::Value(round.service_demand_us_per_kb),
+    read: |round| round.service_demand_us_per_kb.clone(),
 };
 
 pub(crate) const MACHINE_DEMAND: Quantity = Quantity {
@@ -252,6 +252,16 @@ const FIRST: [Quantity; 9] = [
 /// The quantity that a definition or a paper names by its field.
 pub(crate) fn named(key: &str) -> Option<Quantity> {
     FIRST.into_iter().chain(FURTHER).find(|quantity| quantity.key == key)
+}
+
+/// What the price of TLS is measured by, in an experiment about these quantities.
+pub(crate) fn price(quantities: &[String]) -> Quantity {
+    if is_about_handshakes(quantities) { CPU_PER_RESPONSE } else { CPU_PER_GB }
+}
+
+/// Whether handshakes are what an experiment is about first of all.
+pub(crate) fn is_about_handshakes(quantities: &[String]) -> bool {
+    quantities.first().is_some_and(|key| key == HANDSHAKES.key)
 }
 
 /// The names that [`named`] knows.

@@ -4,7 +4,7 @@ use super::{
     figures, number,
     panel::{self, Panel, Sweep},
     quantity::{
-        APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, DEMAND, HANDSHAKES, Quantity, RESPONSES,
+        self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, DEMAND, HANDSHAKES, Quantity, RESPONSES,
     },
     summary,
 };
@@ -51,7 +51,7 @@ fn rows(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Vec<Vec<String>> {
     heading.extend(shown.iter().map(|quantity| quantity.unit.to_owned()));
     heading.extend(["± %".to_owned(), "× plaintext".to_owned(), String::new()]);
     let mut rows = vec![heading];
-    let priced = if figures::measures_handshakes(sweep) { CPU_PER_RESPONSE } else { CPU_PER_GB };
+    let priced = quantity::price(&sweep.run.quantities);
     for cell in panel.cells() {
         let median = |quantity: &Quantity| {
             panel::summary(cell.point, quantity)
@@ -82,8 +82,7 @@ fn beside_plaintext(
     match ratio {
         None => "–".to_owned(),
         Some(ratio) if ratio.verdict() == Verdict::NoDifference => "same".to_owned(),
-        Some(ratio) if ratio.verdict() == Verdict::TooFewRounds => format!("about {:.2}", ratio.ratio),
-        Some(ratio) => format!("{:.2}", ratio.ratio),
+        Some(ratio) => number::quoted(&ratio).trim_end_matches(" ×").to_owned(),
     }
 }
 

@@ -7,6 +7,7 @@ mod limits;
 mod pool;
 mod prepare;
 mod session;
+mod settling;
 mod slice;
 
 use std::net::IpAddr;

@@ -220,11 +220,7 @@ impl Pool {
     /// Compares what the server serves with the files, before it is measured for the first time.
     fn verify(&self, server: &mut RunningServer, wish: Wish<'_>) -> std::result::Result<(), NoServer> {
         let ca = self.ca(wish);
-        // Files are here, whoever loads.
-        let verifier = match wish.clients {
-            here @ Clients::Here { .. } => here.clone(),
-            Clients::Hosts { .. } => return Ok(()),
-        };
+        let verifier = wish.clients.verifier();
         let order = Order {
             workload: wish.workload,
             address: server.address,

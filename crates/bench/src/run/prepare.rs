@@ -43,7 +43,10 @@ pub(super) fn adjust(definition: &mut Definition, options: &Options) -> Result<(
     if !options.servers.is_empty() {
         definition.servers.retain(|name| options.servers.contains(name));
     }
-    definition.time.rounds = options.rounds.unwrap_or(definition.time.rounds);
+    if let Some(rounds) = options.rounds {
+        definition.time.rounds = rounds;
+        definition.time.most_rounds = None;
+    }
     Ok(())
 }
 
@@ -76,6 +79,8 @@ pub(super) fn lock_cache(options: &Options) -> Result<(PathBuf, File)> {
         None => user_cache()?,
     };
     fs::create_dir_all(&cache).map_err(Error::file("cannot create", &cache))?;
+    // Servers take relative paths to be below folders of their own.
+    let cache = cache.canonicalize().map_err(Error::file("cannot resolve", &cache))?;
     let path = cache.join("lock");
     let lock = File::create(&path).map_err(Error::file("cannot write", &path))?;
     rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
@@ -115,6 +120,7 @@ pub(super) fn clients_and_cores(options: &Options) -> Result<(Clients, Cores)> {
             ssh: options.ssh.clone(),
             hosts: options.clients.clone(),
             program: options.client_program.clone(),
+            here: options.program.clone(),
         }
     };
     Ok((clients, cores))

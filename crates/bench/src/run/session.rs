@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::pool::{Pool, Wish};
 use super::prepare::{self, Contestant};
 use super::slice::{self, Span, is_interrupted};
-use super::{Finished, Options, limits};
+use super::{Finished, Options, limits, settling};
 use crate::client::Clients;
 use crate::compare::name_of;
 use crate::definition::{CacheState, Definition, Workload};
@@ -22,6 +22,10 @@ use crate::store::Store;
 
 /// How fast files are taken to be made, in bytes per second.
 const FILE_BYTES_PER_S: f64 = 5e8;
+
+/// A quick run adds no round that would make it longer than this, in seconds: with servers and files before it, it stays
+/// below two minutes.
+const QUICK_LIMIT_S: f64 = 95.0;
 
 /// Starting a server and comparing what it serves, in seconds.
 const START_AND_VERIFY_S: f64 = 1.0;
@@ -39,6 +43,8 @@ pub(super) struct Session<'a> {
     run: ExperimentRun,
     store: Store,
     interrupted: &'a AtomicBool,
+    /// The last result could not be written.
+    cannot_write: bool,
     /// Held for as long as it runs.
     _alone: File,
 }
@@ -140,6 +146,7 @@ impl<'a> Session<'a> {
             run,
             store,
             interrupted,
+            cannot_write: false,
             _alone: alone,
         })
     }
@@ -163,20 +170,9 @@ impl<'a> Session<'a> {
         self.run.incomplete = true;
         self.store.save(&self.run)?;
         self.make_files(&mut progress)?;
-        let mut cannot_write = false;
-        for slice in slices {
-            if !self.measure_slice(slice, &mut progress) {
-                break;
-            }
-            match self.store.save(&self.run) {
-                Ok(()) => cannot_write = false,
-                Err(error) => {
-                    if !std::mem::replace(&mut cannot_write, true) {
-                        progress
-                            .say(&format!("{error}. The run goes on, what is measured is kept in memory."));
-                    }
-                }
-            }
+        let began = Instant::now();
+        if self.measure_slices(slices, &mut progress) {
+            self.settle(began, &mut progress);
         }
         progress.close();
         let planned = self.plan.rounds() as usize;
@@ -188,6 +184,52 @@ impl<'a> Session<'a> {
         Ok(Finished { folder: self.store.folder, run: self.run })
     }
 
+    /// Measures slices, and saves each; false where we were told to stop.
+    fn measure_slices(&mut self, slices: Vec<Slice>, progress: &mut Progress) -> bool {
+        for slice in slices {
+            if !self.measure_slice(slice, progress) {
+                return false;
+            }
+            match self.store.save(&self.run) {
+                Ok(()) => self.cannot_write = false,
+                Err(error) => {
+                    if !std::mem::replace(&mut self.cannot_write, true) {
+                        progress
+                            .say(&format!("{error}. The run goes on, what is measured is kept in memory."));
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Adds rounds where it is not settled what a point costs beside plaintext, as long as that may take.
+    fn settle(&mut self, began: Instant, progress: &mut Progress) {
+        let mut told = false;
+        loop {
+            let mut added = false;
+            for group in self.plan.groups().to_vec() {
+                let Some(slices) = settling::next_round(&self.run, &self.plan, &group) else { continue };
+                let expected_s = self.plan.expected_s(&slices);
+                if self.run.quick && began.elapsed().as_secs_f64() + expected_s > QUICK_LIMIT_S {
+                    continue;
+                }
+                if !std::mem::replace(&mut told, true) {
+                    progress
+                        .say("rounds are added where they leave open what a server costs beside plaintext");
+                }
+                progress.add(slices.len(), expected_s);
+                if !self.measure_slices(slices, progress) {
+                    return;
+                }
+                added = true;
+            }
+            if !added {
+                return;
+            }
+        }
+    }
+
     fn announce(&self, progress: &mut Progress, slices: usize, expected_s: f64) {
         for skipped in &self.run.skipped {
             progress.say(&format!("left out: {skipped}"));
@@ -197,13 +239,24 @@ impl<'a> Session<'a> {
         let servers = self.contestants.len();
         let whole_s = expected_s + missing_bytes / FILE_BYTES_PER_S + START_AND_VERIFY_S * servers as f64;
         progress.say(&format!(
-            "{}: {servers} servers, {} points, {} rounds: {slices} slices, about {}; the result will be in {}",
+            "{}: {servers} servers, {} points, {} rounds: {slices} slices, about {}{}; the result will be in {}",
             self.definition.name,
             self.plan.points.len(),
             self.plan.rounds(),
             duration_text(whole_s),
+            self.longest(expected_s),
             self.store.folder.display()
         ));
+    }
+
+    /// How long it may take where rounds differ much, in words.
+    fn longest(&self, expected_s: f64) -> String {
+        let more = f64::from(self.plan.most_rounds()) / f64::from(self.plan.rounds().max(1));
+        match more {
+            more if more <= 1.0 => String::new(),
+            _ if self.run.quick => " (two minutes where rounds differ)".to_owned(),
+            more => format!(" (up to {} where rounds differ)", duration_text(expected_s * more)),
+        }
     }
 
     /// One load for each set of files.

@@ -113,8 +113,9 @@ fn no_page_is_wider_than_desk_or_telephone() {
     let mut pages: Vec<(String, String)> =
         every_kind().into_iter().map(|(name, runs)| (name.to_owned(), page_of(&runs))).collect();
     let folder = tempfile::tempdir().unwrap();
-    let (before, after) = ([fixtures::connections(6, 1.0, 3)], [fixtures::connections(6, 1.1, 4)]);
-    let comparison = report::write_comparison(&before, &after, folder.path()).unwrap();
+    let (before, after) = (fixtures::connections(6, 1.0, 3), fixtures::connections(6, 1.1, 4));
+    let comparison = linerate_bench::compare(&before, &after, None).unwrap();
+    let comparison = report::write_comparison(&before, &after, &comparison, folder.path()).unwrap();
     pages.push(("comparison".to_owned(), fs::read_to_string(comparison).unwrap()));
     for width in [390, 1280] {
         let file = folder.path().join("frames.html");

@@ -4,6 +4,7 @@ mod comparing;
 mod failing;
 mod interrupted;
 mod measuring;
+mod peers;
 mod remote;
 
 use std::path::{Path, PathBuf};

@@ -74,8 +74,9 @@ fn is_consistent(round: &serde_json::Value) {
     let cpu_s = round["server"]["user_s"].as_f64().unwrap() + round["server"]["system_s"].as_f64().unwrap();
     assert!(cpu_s > 0.0);
     let s_per_gb = cpu_s / number("elapsed_s") / (gbit_s / 8.0);
-    assert!((number("server_s_per_gb") / s_per_gb - 1.0).abs() < 0.01);
-    assert!((number("service_demand_us_per_kb") / (s_per_gb * 1.024) - 1.0).abs() < 0.01);
+    let reading = |name: &str| round[name]["value"].as_f64().unwrap_or_else(|| panic!("{name}: {round}"));
+    assert!((reading("server_s_per_gb") / s_per_gb - 1.0).abs() < 0.01);
+    assert!((reading("service_demand_us_per_kb") / (s_per_gb * 1.024) - 1.0).abs() < 0.01);
     assert!(number("responses_per_s") > 0.0);
     assert!(load["errors"].as_object().unwrap().is_empty());
 }

@@ -95,10 +95,15 @@ fn load_comes_from_two_hosts_over_ssh_and_adds_up() {
     };
     let small = Bench::new(
         r#"
-servers = ["linerate user", "linerate plaintext"]
+servers = ["linerate user", "linerate plaintext", "wrong"]
 load.connections = 5
 sweep.file_bytes = [100_000]
 time = { warmup_s = 0.3, measured_s = 0.7, rounds = 1 }
+
+[[server]]
+name = "wrong"
+plaintext = true
+command = ["sh", "-c", "mkdir -p {folder}/other && head -c 100000 /dev/zero > {folder}/other/100000-0.bin && exec {linerate} serve {folder}/other --listen http://{address}:{port}"]
 "#,
     );
     let binary = linerate_binary().to_str().unwrap();
@@ -123,6 +128,9 @@ time = { warmup_s = 0.3, measured_s = 0.7, rounds = 1 }
         assert!((round["application_gbit_s"].as_f64().unwrap() / gbit_s - 1.0).abs() < 0.01);
         assert!(sum("responses") > 0.0);
     }
+    // The files are on the server's machine, which compares them itself.
+    let wrong = &rounds(&result, "wrong")[0]["failed"]["reason"];
+    assert!(wrong.as_str().unwrap().starts_with("it does not serve the files as they are"), "{wrong}");
     let tls = &rounds(&result, "linerate user")[0]["measured"]["load"];
     assert!(!tls[0]["negotiated"].as_object().unwrap().is_empty(), "the certificate has to come through ssh");
 }

@@ -140,7 +140,7 @@ fn value(cell: &Cell<'_>, quantity: &Quantity) -> Markup {
 /// Every server beside the one that speaks plaintext, paired by round.
 pub(super) fn beside_plaintext(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Markup {
     let Some(baseline) = sweep.baseline() else { return html! {} };
-    let quantity = if figures::measures_handshakes(sweep) { CPU_PER_RESPONSE } else { CPU_PER_GB };
+    let quantity = quantity::price(&sweep.run.quantities);
     let others: Vec<usize> = (0..sweep.servers.len())
         .filter(|server| *server != baseline)
         .filter(|server| {
@@ -174,7 +174,8 @@ pub(super) fn beside_plaintext(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Markup {
         (scrolled("Beside plaintext", &table))
         p.note {
             "Medians of ratios paired by round, and the interval that holds the true ratio with about 95 %. A difference \
-             that is smaller than the spread is none."
+             that is smaller than the spread is none. Where the interval is wider than 5 %, it stands alone: more rounds \
+             would narrow it, and one figure of it would not be found again."
         }
     }
 }
@@ -183,7 +184,12 @@ fn ratio(ratio: Option<Ratio>) -> Markup {
     let Some(ratio) = ratio else { return html! { td.number { span.none { "–" } } } };
     let interval = html! { small { (number::times(ratio.low)) "–" (number::times(ratio.high)) } };
     match ratio.verdict() {
-        Verdict::More | Verdict::Less => html! { td.number { (number::times(ratio.ratio)) (interval) } },
+        Verdict::More | Verdict::Less if ratio.is_settled() => {
+            html! { td.number { (number::times(ratio.ratio)) (interval) } }
+        }
+        Verdict::More | Verdict::Less => html! {
+            td.number { (number::quoted(&ratio)) small { "after " (number::plural(ratio.rounds, "round")) } }
+        },
         Verdict::NoDifference => html! { td.number.same { "no difference" (interval) } },
         Verdict::TooFewRounds => html! {
             td.number.same { "about " (number::times(ratio.ratio)) small { (number::plural(ratio.rounds, "round")) } }

@@ -75,11 +75,12 @@ fn sentences(sweep: &Sweep<'_>, panel: &Panel<'_>, quantity: &Quantity, what: &s
 /// Words for ratios that come from too few rounds; nothing where none does.
 fn doubt(prices: &[Price]) -> String {
     let ratios = || prices.iter().flat_map(|price| &price.ratios);
-    if !ratios().any(|(_, ratio)| ratio.verdict() == Verdict::TooFewRounds) {
-        return String::new();
+    let rounds = number::plural(ratios().map(|(_, ratio)| ratio.rounds).min().unwrap_or(0), "round");
+    if ratios().any(|(_, ratio)| ratio.verdict() == Verdict::TooFewRounds) {
+        return format!(" ({rounds}: too few to be sure)");
     }
-    let rounds = ratios().map(|(_, ratio)| ratio.rounds).min().unwrap_or(0);
-    format!(" ({}: too few to be sure)", number::plural(rounds, "round"))
+    let open = ratios().any(|(_, ratio)| ratio.verdict() != Verdict::NoDifference && !ratio.is_settled());
+    if open { format!(" ({rounds}: more are needed for one figure)") } else { String::new() }
 }
 
 impl Price {
@@ -88,9 +89,13 @@ impl Price {
         self.ratios.iter().all(|(_, ratio)| ratio.verdict() == Verdict::NoDifference)
     }
 
-    /// All places say the same to within a tenth.
+    /// All places say the same to within a tenth, as far as can be said after so few rounds.
     fn is_constant(&self) -> bool {
-        let differs = |(_, ratio): &(usize, Ratio)| ratio.verdict() != Verdict::NoDifference;
+        let differs = |(_, ratio): &(usize, Ratio)| match ratio.verdict() {
+            Verdict::NoDifference => false,
+            Verdict::TooFewRounds => true,
+            Verdict::More | Verdict::Less => ratio.is_settled(),
+        };
         self.ratios.iter().all(differs) && self.extreme(f64::gt).1.ratio / self.extreme(f64::lt).1.ratio < 1.1
     }
 
@@ -106,9 +111,8 @@ impl Price {
         }
         let end = |(place, ratio): (usize, Ratio)| {
             let claim = match ratio.verdict() {
-                Verdict::More | Verdict::Less => number::times(ratio.ratio),
                 Verdict::NoDifference => "no difference".to_owned(),
-                Verdict::TooFewRounds => format!("about {}", number::times(ratio.ratio)),
+                _ => number::quoted(&ratio),
             };
             format!("{claim} ({})", sweep.at(panel.places[place]))
         };

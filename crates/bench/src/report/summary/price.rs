@@ -44,12 +44,10 @@ fn sentences(sweep: &Sweep<'_>, panel: &Panel<'_>, quantity: &Quantity, what: &s
         said.push(if differing.iter().all(Price::is_constant) {
             let mut prices: Vec<String> = differing
                 .iter()
-                .map(|price| format!("{} {}", sweep.servers[price.server], number::times(price.middle())))
+                .map(|price| format!("{} {}", sweep.servers[price.server], price.constant()))
                 .collect();
-            let about = if doubt.is_empty() { "" } else { "about " };
             let first = &differing[0];
-            prices[0] =
-                format!("{} costs {about}{}", sweep.servers[first.server], number::times(first.middle()));
+            prices[0] = format!("{} costs {}", sweep.servers[first.server], first.constant());
             format!("{} {beside} in {what}{everywhere}{doubt}.", number::list(&prices))
         } else {
             let prices: Vec<String> = differing
@@ -89,30 +87,37 @@ impl Price {
         self.ratios.iter().all(|(_, ratio)| ratio.verdict() == Verdict::NoDifference)
     }
 
-    /// All places say the same to within a tenth, as far as can be said after so few rounds.
+    /// All places say the same to within a tenth.
     fn is_constant(&self) -> bool {
-        let differs = |(_, ratio): &(usize, Ratio)| match ratio.verdict() {
-            Verdict::NoDifference => false,
-            Verdict::TooFewRounds => true,
-            Verdict::More | Verdict::Less => ratio.is_settled(),
-        };
+        let differs = |(_, ratio): &(usize, Ratio)| ratio.verdict() != Verdict::NoDifference;
         self.ratios.iter().all(differs) && self.extreme(f64::gt).1.ratio / self.extreme(f64::lt).1.ratio < 1.1
     }
 
-    /// Between the least and the most.
-    fn middle(&self) -> f64 {
-        (self.extreme(f64::lt).1.ratio * self.extreme(f64::gt).1.ratio).sqrt()
+    /// The price of all places together: "1.20 ×" between the least and the most; where one of them is not settled "1.15 to
+    /// 1.26 ×", which holds all that they may be.
+    fn constant(&self) -> String {
+        let middle = number::times((self.extreme(f64::lt).1.ratio * self.extreme(f64::gt).1.ratio).sqrt());
+        let any = |is: fn(&Ratio) -> bool| self.ratios.iter().any(|(_, ratio)| is(ratio));
+        if any(|ratio| ratio.verdict() == Verdict::TooFewRounds) {
+            return format!("about {middle}");
+        }
+        if any(|ratio| !ratio.is_settled()) {
+            let (low, high) = self.interval();
+            return format!("{} to {}", number::times(low).trim_end_matches(" ×"), number::times(high));
+        }
+        middle
     }
 
     /// "1.20 × (at 100 MB) to 12 × (at 10 kB)".
     fn range(&self, sweep: &Sweep<'_>, panel: &Panel<'_>) -> String {
         if self.is_constant() {
-            return number::times(self.middle());
+            return self.constant();
         }
         let end = |(place, ratio): (usize, Ratio)| {
             let claim = match ratio.verdict() {
                 Verdict::NoDifference => "no difference".to_owned(),
-                _ => number::quoted(&ratio),
+                _ if ratio.is_settled() => number::times(ratio.ratio),
+                _ => format!("about {}", number::times(ratio.ratio)),
             };
             format!("{claim} ({})", sweep.at(panel.places[place]))
         };

@@ -46,7 +46,6 @@ fn configuration(mode: Mode, place: &Place<'_>) -> String {
         "{{
 \tadmin off
 \tauto_https off
-\tpersist_config off
 \tdefault_sni {ip}
 \tstorage file_system {folder}/storage
 \tlog {{

@@ -3,7 +3,9 @@
 
 use linerate_end_to_end::{is_installed, skip};
 
-use crate::{Bench, rounds};
+use serde_json::Value;
+
+use crate::Bench;
 
 /// Runs the peer `product` in the clear and over both versions of TLS. A small file and one of several records.
 fn is_measured(product: &str) {
@@ -12,7 +14,7 @@ fn is_measured(product: &str) {
 servers = ["{product} plaintext", "{product} tls"]
 load = {{ connections = 3, files = 2 }}
 sweep = {{ file_bytes = [10_001, 1_000_003], tls = ["1.2", "1.3"] }}
-time = {{ warmup_s = 0.1, measured_s = 0.3, rounds = 1 }}
+time = {{ warmup_s = 0.2, measured_s = 1, rounds = 2 }}
 "#
     ));
     let _ = small.run("out", &[]).run().success();
@@ -22,15 +24,19 @@ time = {{ warmup_s = 0.1, measured_s = 0.3, rounds = 1 }}
         assert!(version.starts_with(product) && version.contains('.'), "{version}");
         assert!(server["configuration"].as_str().unwrap().contains("127.0.0.1"), "{server}");
     }
+    let points = result["points"].as_array().unwrap();
     for (mode, count) in [("plaintext", 2), ("tls", 4)] {
-        let found = rounds(&result, &format!("{product} {mode}"));
-        assert_eq!(found.len(), count, "{product} {mode}");
-        for round in found {
-            let measured = &round["measured"];
-            assert!(measured.is_object(), "{product} {mode}: {round}");
-            assert!(measured["load"][0]["totals"]["responses"].as_u64() > Some(0), "{measured}");
-            assert!(measured["server_s_per_gb"]["value"].as_f64() > Some(0.0), "{measured}");
-        }
+        let server = format!("{product} {mode}");
+        assert_eq!(points.iter().filter(|point| point["server"] == server).count(), count, "{server}");
+    }
+    for point in points {
+        // On a machine that does other things a round may be too short for anything to come.
+        let mut measured = point["rounds"].as_array().unwrap().iter().map(|round| &round["measured"]);
+        let came = |measured: &Value| {
+            measured["load"][0]["totals"]["responses"].as_u64() > Some(0)
+                && measured["server_s_per_gb"]["value"].as_f64() > Some(0.0)
+        };
+        assert!(measured.any(came), "{point}");
     }
 }
 

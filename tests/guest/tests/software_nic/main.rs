@@ -7,3 +7,4 @@ mod limits;
 mod nic_engine;
 mod transfers;
 mod trouble;
+mod upper_devices;

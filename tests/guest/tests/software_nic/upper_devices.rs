@@ -31,7 +31,8 @@ fn a_bond_hands_its_connections_to_the_port() {
     ip_lines(&[
         "addr del 10.9.0.1/24 dev lrnic0",
         "link set lrnic0 down",
-        "link add bond9 type bond mode active-backup miimon 100",
+        // Linux does this only where it chooses the port by the connection (bond_sk_check): not for active-backup.
+        "link add bond9 type bond mode balance-xor xmit_hash_policy layer3+4 miimon 100",
         "link set lrnic0 master bond9",
         "link set bond9 up",
         "addr add 10.9.0.1/24 dev bond9",

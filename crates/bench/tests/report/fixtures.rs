@@ -321,7 +321,7 @@ pub(crate) fn file_sizes() -> ExperimentRun {
 }
 
 /// `auto` beside two fixed engines, kept connections: as good as the better one but at 1 MB, where it costs a tenth more.
-pub(crate) fn never_lose() -> ExperimentRun {
+pub(crate) fn never_lose(rounds: usize) -> ExperimentRun {
     let kernel = Model { name: "kernel for everything", fixed_us: 900.0, s_per_gb: 0.2, ..KERNEL };
     let auto = Model { name: "linerate auto", ..USER };
     let mut result = run("never-lose", "auto beside every fixed engine", "file_bytes", &[USER, kernel, auto]);
@@ -338,7 +338,7 @@ pub(crate) fn never_lose() -> ExperimentRun {
             ..better
         };
         for model in [USER, kernel, auto] {
-            let rounds: Vec<Value> = (0..7).map(|_| measured(&model, &load, &mut noise)).collect();
+            let rounds: Vec<Value> = (0..rounds).map(|_| measured(&model, &load, &mut noise)).collect();
             points.push(point(model.name, &json!({ "file_bytes": file_bytes, "connections": 32 }), &rounds));
         }
     }

@@ -175,7 +175,7 @@ fn no_break_even_where_the_crossing_is_within_the_noise() {
 
 #[test]
 fn auto_is_held_against_the_best_and_the_worst_fixed_engine() {
-    let run = fixtures::never_lose();
+    let run = fixtures::never_lose(7);
     assert_said(&run, "linerate auto, server CPU per byte: at most 1.1");
     assert_said(&run, "that of the best fixed engine; the worst needs up to 6.8");
     assert_said(&run, "at 1 kB no difference to linerate user, kernel for everything 6.8");
@@ -183,6 +183,9 @@ fn auto_is_held_against_the_best_and_the_worst_fixed_engine() {
     assert_said(&run, "at 1 GB no difference to kernel for everything, linerate user 1.3");
     assert_said(&run, "linerate auto, time per byte: ");
     assert_not_said(&fixtures::file_sizes(), "fixed engine");
+    let few = fixtures::never_lose(3);
+    assert_said(&few, "linerate auto, time per byte: too few rounds to hold it against the fixed engines.");
+    assert_not_said(&few, "In turn: ");
 }
 
 #[test]

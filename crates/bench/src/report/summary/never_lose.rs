@@ -18,8 +18,8 @@ const FOR_EVERYTHING: &str = " for everything";
 /// `auto` at one place.
 struct Place {
     at: String,
-    /// What `auto` costs as a multiple of the best; `None` where there is no difference that rounds bear out.
-    beside_best: Option<f64>,
+    /// What `auto` costs as a multiple of the best, and what may be said of that.
+    beside_best: (f64, Verdict),
     best: usize,
     /// What the worst costs as a multiple of `auto`; where there is another than the best.
     worst: Option<(f64, usize)>,
@@ -44,10 +44,21 @@ pub(super) fn sentences(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Vec<String> {
     said
 }
 
+impl Place {
+    /// What `auto` costs as a multiple of the best, where rounds bear a difference out.
+    fn sure(&self) -> Option<f64> {
+        let (times, verdict) = self.beside_best;
+        matches!(verdict, Verdict::Less | Verdict::More).then_some(times)
+    }
+}
+
 fn sentence(sweep: &Sweep<'_>, places: &[Place], what: &str) -> String {
+    if places.iter().any(|place| place.beside_best.1 == Verdict::TooFewRounds) {
+        return format!("{AUTO}, {what}: too few rounds to hold it against the fixed engines.");
+    }
     let each = places.iter().map(|place| {
         let best = sweep.servers[place.best];
-        let mut words = match place.beside_best {
+        let mut words = match place.sure() {
             Some(times) => format!("{} {} that of {best}", place.at, number::times(times)),
             None => format!("{} no difference to {best}", place.at),
         };
@@ -57,7 +68,7 @@ fn sentence(sweep: &Sweep<'_>, places: &[Place], what: &str) -> String {
         words
     });
     let each: Vec<String> = each.collect();
-    let furthest = places.iter().filter_map(|place| place.beside_best).fold(1.0, f64::max);
+    let furthest = places.iter().filter_map(Place::sure).fold(1.0, f64::max);
     let worst = places.iter().filter_map(|place| place.worst).map(|(times, _)| times).fold(1.0, f64::max);
     let at_most = if furthest > 1.0 {
         format!("at most {} that of the best fixed engine", number::times(furthest))
@@ -91,7 +102,6 @@ fn beside(
     let (_, best) = *costs.first()?;
     let worst = costs.last().filter(|_| costs.len() > 1).map(|&(cost, server)| (cost / ours, server));
     let ratio = panel.ratio(auto, best, place, quantity)?;
-    let is_sure = matches!(ratio.verdict(), Verdict::Less | Verdict::More);
-    let beside_best = is_sure.then(|| as_cost(ratio.ratio));
+    let beside_best = (as_cost(ratio.ratio), ratio.verdict());
     Some(Place { at: sweep.at(panel.places[place]), beside_best, best, worst })
 }

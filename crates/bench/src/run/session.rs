@@ -294,7 +294,9 @@ impl<'a> Session<'a> {
         let planned = &self.plan.points[slice.point];
         let contestant = &self.contestants[planned.server];
         let name = name_of(&contestant.candidate.name, &planned.variables);
-        progress.slice(&name, slice.round, self.plan.rounds());
+        let is_added = slice.round >= self.plan.rounds();
+        let rounds = if is_added { self.plan.most_rounds() } else { self.plan.rounds() };
+        progress.slice(&name, slice.round, rounds);
         let is_hot_after_cold = planned.workload.cache == CacheState::Hot && self.has_cold_points();
         if is_hot_after_cold && let Err(error) = self.files.warm(&planned.workload) {
             progress.say(&error.to_string());

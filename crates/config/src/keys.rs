@@ -419,7 +419,7 @@ pub const KEYS: &[Key] = &[
         Section::Placement,
         "calibration",
         "path",
-        "(none: published figures, by which software kernel TLS never pays)",
+        "(calibration.toml in the state directory; without it published figures, by which software kernel TLS never pays)",
         r#""/var/lib/linerate/calibration.toml""#,
         "What each engine costs on this machine, as linerate calibrate measured it. A file that was measured on another \
          kernel or processor is not used, with a warning.",

@@ -77,6 +77,9 @@ pub(crate) enum Command {
     /// Say what this machine can do, why not more, and what to change
     #[command(after_help = crate::doctor::EXAMPLES)]
     Doctor(crate::doctor::DoctorArguments),
+    /// Measure what each engine costs on this machine, for `serve` to place connections by
+    #[command(after_help = crate::calibrate::EXAMPLES)]
+    Calibrate(crate::calibrate::CalibrateArguments),
     /// Run the experiments of published papers here, and compare what they find
     #[command(after_help = crate::bench::EXAMPLES)]
     Bench(crate::bench::BenchArguments),

@@ -1,6 +1,7 @@
 //! The binary: from the command line to library calls, nothing else.
 
 mod bench;
+mod calibrate;
 mod check;
 mod cli;
 mod doctor;
@@ -49,6 +50,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Check(arguments) => print(check::check(&arguments.serve.source("check")?)?.as_bytes())?,
         Command::Bench(arguments) => return bench::bench(arguments),
         Command::Load(arguments) => return load::load(*arguments),
+        Command::Calibrate(arguments) => return calibrate::calibrate(&arguments),
         Command::Doctor(arguments) => return doctor::doctor(arguments),
         Command::Plan(arguments) => return plan::plan(&arguments),
         Command::Completions { shell } => {

@@ -31,5 +31,6 @@ mod workplace;
 const SERVER: Option<&str> = Some("linerate");
 
 pub use engine::kernel::{Carried as KernelCarried, Lack as KernelLack, tried as kernel_engine_tried};
+pub use placement::default_calibration;
 pub use run::{ServeError, break_evens, check, run};
 pub use sites::SiteFault;

@@ -4,6 +4,7 @@ mod calibration;
 pub(crate) mod desk;
 pub(crate) mod view;
 
+pub use calibration::default_calibration;
 pub(crate) use calibration::{Basis, load};
 
 use crate::engine::kernel::{self, Carried};

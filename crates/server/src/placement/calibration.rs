@@ -2,7 +2,10 @@
 
 use linerate_config::{CalibrationFile, Settings};
 use linerate_placement::{Calibration, Costs, Machine};
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// A file larger than this is no calibration.
 const LIMIT_BYTES: u64 = 1 << 20;
@@ -39,37 +42,52 @@ impl Basis {
     }
 }
 
-/// Reads the calibration that the settings name. One about another machine is noted and not used.
-///
-/// # Errors
-/// A file that is not there or has a fault, with its place.
-pub(crate) fn load(settings: &Settings) -> Result<(Basis, Costs), String> {
-    let (kernel, cpu) = linerate_environment::kernel_and_processor();
-    load_for(settings, &Machine { kernel, cpu })
+/// Where `linerate calibrate` writes if nobody says otherwise, and where a server looks that is told of no other file.
+/// `None` where no state directory is known.
+#[must_use]
+pub fn default_calibration() -> Option<PathBuf> {
+    Some(linerate_tls::state_directory().ok()?.join("calibration.toml"))
 }
 
-fn load_for(settings: &Settings, here: &Machine) -> Result<(Basis, Costs), String> {
-    let Some(CalibrationFile { path, origin }) = &settings.placement.calibration else {
+/// Reads the calibration that the settings name, else the one in the state directory if there is one. One about another
+/// machine is noted and not used.
+///
+/// # Errors
+/// A file that the settings name and that is not there or has a fault, with its place. One that they do not name is noted
+/// and not used.
+pub(crate) fn load(settings: &Settings) -> Result<(Basis, Costs), String> {
+    let (kernel, cpu) = linerate_environment::kernel_and_processor();
+    load_for(settings, default_calibration(), &Machine { kernel, cpu })
+}
+
+fn load_for(settings: &Settings, default: Option<PathBuf>, here: &Machine) -> Result<(Basis, Costs), String> {
+    if let Some(CalibrationFile { path, origin }) = &settings.placement.calibration {
+        return read(path, here)
+            .map_err(|fault| format!("{origin}: the calibration {}{fault}", path.display()));
+    }
+    let Some(path) = default.filter(|path| path.exists()) else {
         return Ok((Basis::Defaults, Costs::defaults()));
     };
-    let unreadable = |why: String| {
-        format!(
-            "{origin}: the calibration {} cannot be read: {why}; `linerate calibrate` makes one",
-            path.display()
-        )
-    };
+    Ok(read(&path, here).unwrap_or_else(|fault| {
+        let why = fault.trim_start_matches([':', ' ']).to_owned();
+        (Basis::Misfit { path, why }, Costs::defaults())
+    }))
+}
+
+/// The error continues a sentence that begins with the file.
+fn read(path: &Path, here: &Machine) -> Result<(Basis, Costs), String> {
+    let unreadable = |why: String| format!(" cannot be read: {why}; `linerate calibrate` makes one");
     let length_bytes = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
     if length_bytes > LIMIT_BYTES {
         return Err(unreadable(format!("it has {length_bytes} bytes, which is no calibration")));
     }
     let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-    let calibration = Calibration::parse(&text)
-        .map_err(|error| format!("{origin}: the calibration {}: {error}", path.display()))?;
+    let calibration = Calibration::parse(&text).map_err(|error| format!(": {error}"))?;
     if let Some(misfit) = calibration.misfit(here) {
         let why = misfit.to_string();
-        return Ok((Basis::Misfit { path: path.clone(), why }, Costs::defaults()));
+        return Ok((Basis::Misfit { path: path.to_owned(), why }, Costs::defaults()));
     }
-    let basis = Basis::Calibrated { path: path.clone(), measured_at: calibration.measured_at.clone() };
+    let basis = Basis::Calibrated { path: path.to_owned(), measured_at: calibration.measured_at.clone() };
     Ok((basis, Costs::from(&calibration)))
 }
 
@@ -78,7 +96,6 @@ mod tests {
     use super::*;
     use linerate_config::Flags;
     use linerate_placement::{CALIBRATION_SCHEMA, Cipher, Engine, EngineFigures};
-    use std::path::Path;
 
     fn here() -> Machine {
         Machine { kernel: "Linux 6.12".to_owned(), cpu: "a processor".to_owned() }
@@ -113,11 +130,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("calibration.toml");
         fs::write(&path, text()).unwrap();
-        let (basis, costs) = load_for(&settings(&path), &here()).unwrap();
+        let (basis, costs) = load_for(&settings(&path), None, &here()).unwrap();
         assert_eq!(basis.in_words(), format!("{}, measured at 2026-11-21T12:00:00Z", path.display()));
         assert_eq!(costs.of(Engine::Kernel, Cipher::Aes128Gcm).per_byte_ns, 0.0);
         let other = Machine { kernel: "Linux 6.13".to_owned(), ..here() };
-        let (basis, costs) = load_for(&settings(&path), &other).unwrap();
+        let (basis, costs) = load_for(&settings(&path), None, &other).unwrap();
         assert!(
             basis.in_words().contains("it was measured on another kernel (Linux 6.12; this is Linux 6.13)")
         );
@@ -125,10 +142,30 @@ mod tests {
     }
 
     #[test]
+    fn the_one_in_the_state_directory_is_used_unless_another_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calibration.toml");
+        let unnamed =
+            Settings::from_toml(Path::new("f"), b"[[site]]\nroot = \"r\"\n", &Flags::default()).unwrap();
+        let load = || load_for(&unnamed, Some(path.clone()), &here()).unwrap();
+        assert_eq!(load(), (Basis::Defaults, Costs::defaults()));
+        fs::write(&path, text()).unwrap();
+        assert!(matches!(load().0, Basis::Calibrated { .. }));
+        let named = folder.path().join("missing.toml");
+        assert!(load_for(&settings(&named), Some(path.clone()), &here()).is_err());
+        // Nobody asked for it: a fault in it keeps no server from starting.
+        fs::write(&path, "schema = 7").unwrap();
+        let (basis, costs) = load();
+        assert!(basis.in_words().starts_with("published figures; of "), "{}", basis.in_words());
+        assert!(basis.in_words().contains("`linerate calibrate` writes a new file"), "{}", basis.in_words());
+        assert_eq!(costs, Costs::defaults());
+    }
+
+    #[test]
     fn faults_have_their_place() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("calibration.toml");
-        let fault = || load_for(&settings(&path), &here()).unwrap_err();
+        let fault = || load_for(&settings(&path), None, &here()).unwrap_err();
         assert!(
             fault()
                 .starts_with(&format!("--calibration: the calibration {} cannot be read: ", path.display()))

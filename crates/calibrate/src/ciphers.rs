@@ -1,0 +1,73 @@
+//! Sealing: each cipher, out of place and in place, in full and in short records.
+
+use std::io;
+
+use linerate_record::{Aead, ContentType, RecordError, RecordLimit, Sealer, TrafficKey, Version};
+
+use crate::{Figures, loopback::cpu_ns};
+
+/// Bytes of plaintext in the records that are measured: from two sizes follow what a byte and what a record cost.
+pub(crate) const SHORT_BYTES: usize = 1024;
+/// As most records of a long response.
+pub(crate) const FULL_BYTES: usize = 16_384;
+/// How long each is measured in a round.
+const PIECE_NS: f64 = 3e6;
+
+/// The name of the cipher as the calibration has it.
+pub(crate) fn name(aead: Aead) -> &'static str {
+    use linerate_placement::Cipher;
+    match aead {
+        Aead::Aes128Gcm => Cipher::Aes128Gcm.name(),
+        Aead::Aes256Gcm => Cipher::Aes256Gcm.name(),
+        Aead::ChaCha20Poly1305 => Cipher::ChaCha20Poly1305.name(),
+    }
+}
+
+/// What a record costs is under this name.
+pub(crate) fn figure(aead: Aead, record_bytes: usize) -> String {
+    format!("seal_{}_{record_bytes}_bytes_ns", name(aead))
+}
+
+pub(crate) fn measure(figures: &mut Figures) -> io::Result<()> {
+    let failed = |fault: RecordError| io::Error::other(fault);
+    for aead in Aead::ALL {
+        for bytes in [SHORT_BYTES, FULL_BYTES] {
+            let mut sealer = sealer(aead).map_err(failed)?;
+            let plaintext = vec![0x5A; bytes];
+            let mut record = vec![0; sealer.layout().record_bytes(bytes)];
+            let out_of_place =
+                each(|| sealer.seal_from(ContentType::ApplicationData, &plaintext, &mut record));
+            figures.add(figure(aead, bytes), out_of_place.map_err(failed)?);
+            if bytes == FULL_BYTES {
+                let in_place = each(|| sealer.seal_in_place(ContentType::ApplicationData, &mut record));
+                let name = format!("seal_in_place_{}_{bytes}_bytes_ns", name(aead));
+                figures.add(name, in_place.map_err(failed)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A sending direction under a key of no secret.
+pub(crate) fn sealer(aead: Aead) -> Result<Sealer, RecordError> {
+    let key = TrafficKey::new(Version::Tls13, aead, &vec![0x2B; aead.key_bytes()], [0x17; 12])?;
+    Sealer::new(&key, 0, RecordLimit::of(aead))
+}
+
+/// What one call costs in nanoseconds.
+fn each(mut call: impl FnMut() -> Result<(), RecordError>) -> Result<f64, RecordError> {
+    /// Between two looks at the clock.
+    const CALLS: u32 = 16;
+    let began = cpu_ns();
+    let mut calls = 0;
+    loop {
+        for _ in 0..CALLS {
+            call()?;
+        }
+        calls += CALLS;
+        let elapsed = cpu_ns() - began;
+        if elapsed >= PIECE_NS {
+            return Ok(elapsed / f64::from(calls));
+        }
+    }
+}

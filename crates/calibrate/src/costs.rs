@@ -1,0 +1,119 @@
+//! From what was measured to the terms of the cost model (docs/ARCHITECTURE.md, "Placement").
+//!
+//! The slope, what a byte of a long transfer costs, is measured as a whole. How it divides into bytes, records and calls
+//! is known from sealing and sending in two sizes each, and matters for responses of a few records only.
+
+use linerate_placement::{Cipher, Engine, EngineCosts, EngineFigures};
+use linerate_record::Aead;
+
+use crate::{Figures, calls, ciphers, engines, figures::rounded};
+
+/// Every engine that was measured, with every cipher.
+pub(crate) fn engines(figures: &Figures, batch_bytes: usize) -> Vec<EngineFigures> {
+    let mut found = Vec::new();
+    for aead in Aead::ALL {
+        for (engine, name, call_bytes) in [
+            (Engine::User, "user", batch_bytes),
+            (Engine::Kernel, "kernel", engines::KERNEL_CALL_BYTES),
+            (Engine::Nic, "nic", engines::KERNEL_CALL_BYTES),
+        ] {
+            if let Some(costs) = of_engine(figures, name, aead, call_bytes as u64) {
+                found.push(EngineFigures::new(engine, cipher(aead), &costs));
+            }
+        }
+    }
+    found
+}
+
+fn cipher(aead: Aead) -> Cipher {
+    match aead {
+        Aead::Aes128Gcm => Cipher::Aes128Gcm,
+        Aead::Aes256Gcm => Cipher::Aes256Gcm,
+        Aead::ChaCha20Poly1305 => Cipher::ChaCha20Poly1305,
+    }
+}
+
+fn of_engine(figures: &Figures, name: &str, aead: Aead, call_bytes: u64) -> Option<EngineCosts> {
+    let slope_ns = figures.median(&engines::per_byte(name, aead))?;
+    let per_record_ns =
+        fixed(figures, ciphers::FULL_BYTES, ciphers::SHORT_BYTES, |bytes| ciphers::figure(aead, bytes))?;
+    let per_call_ns = fixed(figures, calls::LONG_BYTES, calls::SHORT_BYTES, calls::figure)?;
+    let mut costs = EngineCosts { per_record_ns, per_call_ns, call_bytes, ..EngineCosts::FREE };
+    let shared_ns = costs.slope_ns_per_byte();
+    // Two measurements of their own do not always fit into a third.
+    let most_ns = slope_ns / 2.0;
+    if shared_ns > most_ns {
+        costs.per_record_ns *= most_ns / shared_ns;
+        costs.per_call_ns *= most_ns / shared_ns;
+    }
+    costs.per_byte_ns = slope_ns - costs.slope_ns_per_byte();
+    if let Some(small_ns) = figures.median(&engines::small_response(name, aead)) {
+        costs.per_response_ns = (small_ns - costs.cost_ns(engines::SMALL_BYTES as u64)).max(0.0);
+    }
+    costs.set_up_ns = figures.median(&engines::set_up(name, aead)).unwrap_or(0.0);
+    costs.set_up_wait_ns = figures.median(crate::adapter::WAIT).filter(|_| name == "nic").unwrap_or(0.0);
+    Some(EngineCosts {
+        set_up_ns: rounded(costs.set_up_ns),
+        set_up_wait_ns: rounded(costs.set_up_wait_ns),
+        per_byte_ns: rounded(costs.per_byte_ns),
+        per_record_ns: rounded(costs.per_record_ns),
+        per_call_ns: rounded(costs.per_call_ns),
+        per_response_ns: rounded(costs.per_response_ns),
+        ..costs
+    })
+}
+
+/// What two sizes cost beside their bytes: where the line through both meets no bytes.
+fn fixed(
+    figures: &Figures,
+    long_bytes: usize,
+    short_bytes: usize,
+    name: impl Fn(usize) -> String,
+) -> Option<f64> {
+    let (long_ns, short_ns) = (figures.median(&name(long_bytes))?, figures.median(&name(short_bytes))?);
+    let per_byte_ns = (long_ns - short_ns) / (long_bytes - short_bytes) as f64;
+    Some((short_ns - per_byte_ns * short_bytes as f64).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a machine would measure whose costs are known.
+    fn figures(slope_ns: f64) -> Figures {
+        let mut figures = Figures::default();
+        let aead = Aead::Aes128Gcm;
+        for bytes in [ciphers::SHORT_BYTES, ciphers::FULL_BYTES] {
+            figures.add(ciphers::figure(aead, bytes), 80.0 + 0.06 * bytes as f64);
+        }
+        for bytes in [calls::SHORT_BYTES, calls::LONG_BYTES] {
+            figures.add(calls::figure(bytes), 500.0 + 0.08 * bytes as f64);
+        }
+        figures.add(engines::per_byte("user", aead), slope_ns);
+        figures.add(engines::small_response("user", aead), 4000.0);
+        figures
+    }
+
+    #[test]
+    fn what_was_put_in_comes_out() {
+        let found = engines(&figures(0.2), 262_144);
+        let [user] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((user.engine.as_str(), user.cipher.as_str()), ("user", "AES-128-GCM"));
+        assert_eq!((user.per_record_ns, user.per_call_ns, user.call_bytes), (80.0, 500.0, 262_144));
+        let costs = user.costs();
+        assert!((costs.slope_ns_per_byte() - 0.2).abs() < 0.002, "{costs:?}");
+        assert!((costs.cost_ns(engines::SMALL_BYTES as u64) - 4000.0).abs() < 20.0, "{costs:?}");
+    }
+
+    #[test]
+    fn a_slope_that_is_less_than_its_parts_stays_what_it_is() {
+        let found = engines(&figures(0.005), 65_536);
+        let costs = found[0].costs();
+        assert!((costs.slope_ns_per_byte() - 0.005).abs() < 1e-4 && costs.per_byte_ns > 0.0, "{costs:?}");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_there() {
+        assert_eq!(engines(&Figures::default(), 65_536), []);
+    }
+}

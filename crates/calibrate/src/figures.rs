@@ -1,0 +1,91 @@
+//! What was measured, round by round: medians count, and how far rounds differ is told.
+
+use std::collections::BTreeMap;
+
+/// Samples by name; names end with their unit.
+#[derive(Clone, Debug, Default)]
+pub struct Figures(BTreeMap<String, Vec<f64>>);
+
+/// Rounds that differ by more than this share of their median, over the middle half of them, are told.
+const UNSTEADY: f64 = 0.15;
+
+impl Figures {
+    /// Adds a round's figure.
+    pub(crate) fn add(&mut self, name: impl Into<String>, figure: f64) {
+        self.0.entry(name.into()).or_default().push(figure);
+    }
+
+    /// The median of a figure's rounds; `None` if it was not measured.
+    #[must_use]
+    pub fn median(&self, name: &str) -> Option<f64> {
+        self.0.get(name).and_then(|samples| quantile(samples, 0.5))
+    }
+
+    /// How far the rounds of a figure differ: the distance between its quartiles as a share of the median.
+    #[must_use]
+    pub fn spread(&self, name: &str) -> Option<f64> {
+        let samples = self.0.get(name)?;
+        let (low, middle, high) =
+            (quantile(samples, 0.25)?, quantile(samples, 0.5)?, quantile(samples, 0.75)?);
+        (middle > 0.0).then(|| (high - low) / middle)
+    }
+
+    /// All medians by name, to three digits.
+    pub(crate) fn medians(&self) -> BTreeMap<String, f64> {
+        self.0.keys().filter_map(|name| Some((name.clone(), rounded(self.median(name)?)))).collect()
+    }
+
+    /// What differed much from round to round, in words.
+    pub(crate) fn unsteady(&self) -> Option<String> {
+        let named = |name: &String| {
+            let spread = self.spread(name).filter(|spread| *spread > UNSTEADY)?;
+            Some(format!("{name} by {:.0} %", spread * 100.0))
+        };
+        let unsteady: Vec<String> = self.0.keys().filter_map(named).collect();
+        (!unsteady.is_empty()).then(|| format!("rounds differed (quartiles): {}", unsteady.join(", ")))
+    }
+}
+
+/// The value below which this share of the samples lies, between two samples in proportion.
+fn quantile(samples: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = share * (sorted.len().checked_sub(1)? as f64);
+    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    Some(below + (above - below) * place.fract())
+}
+
+/// Three digits: more would claim what rounds do not bear out.
+pub(crate) fn rounded(figure: f64) -> f64 {
+    if figure == 0.0 || !figure.is_finite() {
+        return figure;
+    }
+    let scale = 10_f64.powi(2 - figure.abs().log10().floor() as i32);
+    (figure * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_counts_and_the_spread_is_told() {
+        let mut figures = Figures::default();
+        for figure in [5.0, 1.0, 3.0, 100.0, 4.0] {
+            figures.add("a_ns", figure);
+            figures.add("b_ns", 7.0);
+        }
+        assert_eq!(figures.median("a_ns"), Some(4.0));
+        assert_eq!(figures.spread("a_ns"), Some(0.5));
+        assert_eq!(figures.median("c_ns"), None);
+        assert_eq!(figures.unsteady().as_deref(), Some("rounds differed (quartiles): a_ns by 50 %"));
+        assert_eq!(figures.medians().get("b_ns"), Some(&7.0));
+    }
+
+    #[test]
+    fn three_digits_are_kept() {
+        for (figure, expected) in [(0.123_456, 0.123), (98_765.4, 98_800.0), (0.0, 0.0), (7.0, 7.0)] {
+            assert_eq!(rounded(figure), expected);
+        }
+    }
+}

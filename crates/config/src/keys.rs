@@ -193,7 +193,7 @@ pub const KEYS: &[Key] = &[
         r#""user""#,
         "What encrypts the bulk of each connection: user is the batched record engine in user space, kernel is Linux \
          kernel TLS for large responses (user where the kernel cannot), nic is an adapter that encrypts what it sends \
-         (user where none does), auto leaves the choice to the server: today that is user.",
+         (user where none does), auto decides for each connection by cost ([placement]).",
     ),
     key(
         Section::Top,

@@ -5,6 +5,7 @@ mod fixture;
 mod life;
 mod limits;
 mod nic_engine;
+mod placement;
 mod transfers;
 mod trouble;
 mod upper_devices;

@@ -1,0 +1,61 @@
+//! What a decision costs: `cargo run --release -p linerate-placement --example decision_cost`.
+//!
+//! The cases that come with every response: a choice that is fixed, a response that is too small, one on a kernel that never
+//! pays, one behind a move. None of them makes a system call or allocates.
+
+use linerate_placement::{
+    Capabilities, Carried, Cipher, Combination, ConnectionSignals, Costs, Engine, EngineCosts, Lack, Mode,
+    Placer, Policy, Protocol, Verdict, Version,
+};
+use std::{hint::black_box, time::Instant};
+
+/// So few that a round fits between two interrupts; the best of many rounds is told.
+const DECISIONS: u32 = 100_000;
+const ROUNDS: usize = 200;
+
+fn main() {
+    let can = Capabilities {
+        kernel: Verdict::Carried(Carried { takes_new_keys: true }),
+        nic: Verdict::Lacking(Lack::NoAdapter),
+    };
+    let connection = |engine, bytes| ConnectionSignals {
+        combination: Combination { version: Version::Tls13, cipher: Cipher::Aes256Gcm },
+        engine,
+        protocol: Protocol::Http1,
+        response_bytes: bytes,
+        left_bytes: bytes,
+        sent_before_bytes: 50_000,
+        responses_before: 5,
+        records_left: Some(1 << 24),
+    };
+    let fixed = Policy {
+        mode: Mode::Fixed { engine: Engine::User, from_bytes: 0, after_bytes: 0 },
+        ..Policy::default()
+    };
+    let mut cheap_kernel = Costs::defaults();
+    let kernel = EngineCosts { per_byte_ns: 0.05, set_up_ns: 1e6, ..EngineCosts::FREE };
+    cheap_kernel.set(Engine::Kernel, Cipher::Aes256Gcm, kernel);
+    for (what, policy, costs, connection) in [
+        ("fixed by --engine user", fixed, Costs::defaults(), connection(Engine::User, 10_000)),
+        (
+            "auto, the kernel never pays",
+            Policy::default(),
+            Costs::defaults(),
+            connection(Engine::User, 10_000),
+        ),
+        ("auto, below the break-even", Policy::default(), cheap_kernel, connection(Engine::User, 10_000)),
+        ("auto, moved before", Policy::default(), Costs::defaults(), connection(Engine::Kernel, 10_000)),
+    ] {
+        let mut placer = Placer::new(policy, costs);
+        let decision = placer.decide(&can, &connection, 0, || None);
+        let rounds_ns = (0..ROUNDS).map(|_| {
+            let started = Instant::now();
+            for _ in 0..DECISIONS {
+                black_box(placer.decide(black_box(&can), black_box(&connection), 0, || None));
+            }
+            started.elapsed().as_nanos() as f64 / f64::from(DECISIONS)
+        });
+        let best_ns = rounds_ns.fold(f64::INFINITY, f64::min);
+        println!("{best_ns:>6.1} ns  {what}  ({decision})");
+    }
+}

@@ -195,6 +195,19 @@ fn check_says_what_would_run() {
 }
 
 #[test]
+fn check_tells_what_auto_would_decide_by() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = printed(&["check", folder.path().to_str().unwrap(), "--engine", "auto"]);
+    for words in [
+        "placement      adapter's set-ups half of what it can do, retransmitted at most 1 %, learning on, trials none",
+        "placement      published figures; `linerate calibrate` measures this machine",
+        "placement      AES-256-GCM: kernel never, nic from ",
+    ] {
+        assert!(said.lines().any(|line| line.starts_with(words)), "{words}\n{said}");
+    }
+}
+
+#[test]
 fn check_tells_every_fault_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("linerate.toml");

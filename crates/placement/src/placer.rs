@@ -355,7 +355,7 @@ impl Placer {
                 break_even_bytes: worth.break_even_bytes(connection),
             }
         } else {
-            Reason::NotCheaper { engine, more_ns_per_byte: -worth.saved_ns_per_byte }
+            Reason::NotCheaper { engine, more_ns_per_byte: 0.0 - worth.saved_ns_per_byte }
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     /// Where the costs are from.
     pub(crate) basis: Basis,
     choice: EngineChoice,
+    /// An adapter of this machine encrypts.
+    has_adapter: bool,
     /// By version and cipher, in the order of [`Combination::ALL`].
     capabilities: [Capabilities; Combination::ALL.len()],
 }
@@ -49,7 +51,7 @@ impl Plan {
             ..Policy::default()
         };
         let capabilities = [Capabilities::USER_ONLY; Combination::ALL.len()];
-        Self { policy, costs, basis, choice: settings.engine, capabilities }
+        Self { policy, costs, basis, choice: settings.engine, has_adapter: false, capabilities }
     }
 
     /// Whether a connection may move to software kernel TLS by these costs: only then it has to be tested.
@@ -65,8 +67,9 @@ impl Plan {
         }
     }
 
-    /// Takes over what was found out about the kernel.
-    pub(crate) fn with_kernel(mut self, found: Option<&kernel::Capabilities>) -> Self {
+    /// Takes over what was found out about the kernel, and whether an adapter encrypts.
+    pub(crate) fn with_found(mut self, found: Option<&kernel::Capabilities>, has_adapter: bool) -> Self {
+        self.has_adapter = has_adapter;
         let Some(found) = found else { return self };
         for (index, combination) in Combination::ALL.into_iter().enumerate() {
             let (version, aead) = record_terms(combination);
@@ -125,9 +128,12 @@ impl Plan {
         let can = self.capabilities(Combination::ALL[1]);
         let mut moved = Vec::new();
         for engine in [Engine::Kernel, Engine::Nic] {
-            if can.of(engine).lack().is_none()
-                && let Some(bytes) = placer.break_even_bytes(engine, cipher)
-            {
+            let is_there = match engine {
+                // By which adapter a connection leaves is known when it is there.
+                Engine::Nic => self.has_adapter && can.kernel.lack().is_none(),
+                _ => can.of(engine).lack().is_none(),
+            };
+            if is_there && let Some(bytes) = placer.break_even_bytes(engine, cipher) {
                 moved.push(format!("{engine} from {}", bytes_in_words(bytes)));
             }
         }
@@ -137,7 +143,7 @@ impl Plan {
         let against = match can.kernel.lack() {
             Some(lack) => lack.to_string(),
             None => {
-                let more_ns_per_byte = -placer.saved_ns_per_byte(Engine::Kernel, cipher);
+                let more_ns_per_byte = 0.0 - placer.saved_ns_per_byte(Engine::Kernel, cipher);
                 format!("{}, by {basis}", Reason::NotCheaper { engine: Engine::Kernel, more_ns_per_byte })
             }
         };

@@ -103,7 +103,7 @@ impl Snapshot {
             handshakes_limit: settings.tls.handshakes_in_flight_limit,
             records_per_key_limit: settings.tls.records_per_key_limit,
             key_updates_per_second_limit: settings.tls.key_updates_per_second_limit,
-            plan: Arc::new(plan.with_kernel(kernel.as_deref())),
+            plan: Arc::new(plan.with_found(kernel.as_deref(), adapters.any_on())),
             // What was not tested carries nobody.
             kernel: kernel.filter(|kernel| kernel.tested()),
             adapters,

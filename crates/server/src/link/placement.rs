@@ -100,8 +100,14 @@ impl<K: KeySource> Link<K> {
         let decision = self.workplace.desk.decide(&can, &signals, || socket::retransmitted_share(stream));
         let again = decision.reason.again();
         let placement = &mut self.placement;
+        let stays = decision.engine == signals.engine;
+        if placement.next == Next::Decide && stays && again != Again::NextRecord {
+            // So little is left by now that a move pays no more. What stood against it when it would have is the reason.
+            placement.next = Next::Nothing;
+            return;
+        }
         placement.reason = Some(decision.reason);
-        placement.next = if decision.engine != signals.engine {
+        placement.next = if !stays {
             Next::Move(decision.engine)
         } else if again == Again::NextRecord {
             Next::Decide

@@ -47,6 +47,13 @@ fn the_summary_says_what_will_happen() {
         said("", cheap_kernel(), taken),
         "engine auto: kernel from 100 kB (AES-256-GCM), else user, by published figures"
     );
+    let mut with_adapter = carrying(plan_with("", Costs::defaults()), taken);
+    with_adapter.has_adapter = true;
+    let summary = with_adapter.summary();
+    assert!(
+        summary.starts_with("engine auto: nic from ") && summary.contains("else user, by published"),
+        "{summary}"
+    );
     assert_eq!(
         said("engine = \"kernel\"\n[kernel_engine]\nfrom = \"1MiB\"", Costs::defaults(), taken),
         "engine kernel for responses from 1 MB, as configured"

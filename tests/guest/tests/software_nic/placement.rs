@@ -61,6 +61,7 @@ fn auto_gives_the_adapter_what_pays_for_its_set_up() {
     let Some(fixture) = Fixture::load("auto_gives_the_adapter_what_pays_for_its_set_up", &[]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let server = fixture.auto(folder.path(), "");
+    server.wait_for_stderr("engine auto: nic from 556 kB (AES-256-GCM), else user, by calibration");
     let before = TlsStatistics::now();
     for _ in 0..5 {
         assert_eq!(fixture.placed(&server, SMALL, &TLS12), "user: below_break_even");
@@ -68,11 +69,19 @@ fn auto_gives_the_adapter_what_pays_for_its_set_up() {
     assert_eq!((before.moved("TlsTxDevice"), before.moved("TlsTxSw")), (0, 0), "no set-up for small ones");
     assert_eq!(fixture.placed(&server, LARGE, &TLS12), "nic: pays");
     assert_eq!((before.moved("TlsTxDevice"), before.moved("TlsTxSw")), (1, 0));
-    // One tries, and the kernel keeps it: after that it is known.
-    assert_eq!(fixture.placed(&server, LARGE, &TLS13), "kernel: fell_back");
-    assert_eq!(fixture.placed(&server, LARGE, &TLS13), "user: version_not_in_nic");
+    // One tries, and the kernel keeps it: after that it is known for a while, and longer each time.
+    let mut tries = 0;
+    loop {
+        let placed = fixture.placed(&server, LARGE, &TLS13);
+        tries += 1;
+        if placed == "user: version_not_in_nic" {
+            break;
+        }
+        assert!(placed == "kernel: fell_back" && tries < 10, "{placed} at the {tries}th");
+    }
+    assert!(tries > 1, "somebody has to try");
     assert_eq!(fixture.placed(&server, LARGE, &TLS12), "nic: pays", "another version is not touched by that");
-    assert_eq!(server.metric("linerate_placement_total", ""), 9.0, "the reasons add up");
+    assert_eq!(server.metric("linerate_placement_total", ""), f64::from(7 + tries), "the reasons add up");
     assert_eq!(before.new_faults(), []);
 }
 

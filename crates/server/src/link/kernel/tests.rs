@@ -45,7 +45,8 @@ fn workplace(nic: Nic, is_on: bool) -> (Rc<Workplace>, Arc<Script>) {
     let carried = Arc::new(kernel::Capabilities::find(&Simulated::default(), false));
     let text = "engine = \"nic\"\n[[site]]\nroot = \"r\"\n";
     let settings = Settings::from_toml(Path::new("f"), text.as_bytes(), &Flags::default()).unwrap();
-    let plan = Plan::new(&settings, (Basis::Defaults, Costs::defaults()), 1).with_kernel(Some(&carried));
+    let plan =
+        Plan::new(&settings, (Basis::Defaults, Costs::defaults()), 1).with_found(Some(&carried), false);
     let mut workplace = Workplace::new(Arc::new(Metrics::default()), None, tuning, limits, Arc::new(plan));
     workplace.calls = Arc::new(calls);
     workplace.kernel.replace(Some(carried));

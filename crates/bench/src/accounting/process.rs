@@ -72,24 +72,40 @@ struct Used {
     disk_read_bytes: Option<u64>,
 }
 
+/// How often a group is read where its workers keep ending meanwhile.
+const READINGS_AT_MOST: u32 = 8;
+
 impl Moment {
     /// Reads what the group of `roots` has used so far.
     pub(super) fn take(roots: &Roots) -> Result<Self, Error> {
+        // A worker that ends between the reading of its parent and its own is in neither: then all are read again.
+        for _ in 1..READINGS_AT_MOST {
+            let (moment, ended) = Self::read(roots)?;
+            if !ended {
+                return Ok(moment);
+            }
+        }
+        Self::read(roots).map(|(moment, _)| moment)
+    }
+
+    /// Reads each once, parents before their children, and tells whether one ended meanwhile.
+    fn read(roots: &Roots) -> Result<(Self, bool), Error> {
         let members = members(roots)?;
         let mut moment = Self::default();
+        let mut ended = false;
         // Times first, and together: looking at threads takes its time, too.
         for &pid in &members {
             match used(pid)? {
                 Some((identity, used)) => drop(moment.processes.insert(identity, used)),
                 // A worker may end at any time; whoever was named must be there.
                 None if roots.named.contains(&pid) => return Err(Error::Ended { pid }),
-                None => {}
+                None => ended = true,
             }
         }
         for pid in members {
             moment.switches.extend(thread_switches(pid));
         }
-        Ok(moment)
+        Ok((moment, ended))
     }
 
     /// What was used since `before`, of the same roots.

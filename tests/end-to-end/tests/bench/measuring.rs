@@ -6,7 +6,7 @@ const EXPERIMENT: &str = r#"
 servers = ["linerate plaintext", "linerate user", "absent"]
 load.connections = 3
 sweep = { file_bytes = [10_001, 1_000_003], tls = ["1.2", "1.3"] }
-time = { warmup_s = 0.1, measured_s = 0.4, rounds = 2 }
+time = { warmup_s = 0.1, measured_s = 1.0, rounds = 2 }
 
 [[server]]
 name = "absent"

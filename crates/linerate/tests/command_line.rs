@@ -434,7 +434,14 @@ fn the_example_passes_check_as_it_is_and_with_every_key_in() {
         })
         .collect();
     fs::write(&file, all_in.join("\n")).unwrap();
+    // Of another machine: noted, and not used.
+    let calibration = "schema = \"linerate-calibration-1\"\nmeasured_at = \"\"\nmeasured_by = \"\"\n\
+                       [machine]\nkernel = \"none\"\ncpu = \"none\"\n\
+                       [[engine]]\nengine = \"user\"\ncipher = \"AES-128-GCM\"\nper_byte_ns = 1.0\n";
+    fs::create_dir_all(folder.path().join("var/lib/linerate")).unwrap();
+    fs::write(folder.path().join("var/lib/linerate/calibration.toml"), calibration).unwrap();
     let said = printed(&["check", "--config", path]);
+    assert!(said.contains("it was measured on another processor (none;"), "{said}");
     assert!(said.contains("workers        4, on CPUs 0-3"), "{said}");
     for key in linerate_config::KEYS {
         assert!(all_in.iter().any(|line| line.contains(&format!("{} = ", key.name))), "{}", key.name);

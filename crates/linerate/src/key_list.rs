@@ -5,13 +5,14 @@ use std::fmt::Write;
 use linerate_config::{KEYS, Section};
 
 /// The sections in the order of the documentation.
-pub(crate) const SECTIONS: [Section; 11] = [
+pub(crate) const SECTIONS: [Section; 12] = [
     Section::Top,
     Section::Tls,
     Section::Limits,
     Section::Timeouts,
     Section::UserEngine,
     Section::KernelEngine,
+    Section::Placement,
     Section::Site,
     Section::Certificates,
     Section::Hsts,

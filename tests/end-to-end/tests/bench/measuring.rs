@@ -66,9 +66,9 @@ fn is_consistent(round: &serde_json::Value) {
     let load = &round["load"][0];
     let body_bytes = load["totals"]["body_bytes"].as_f64().unwrap();
     let measured_s = load["measured_s"].as_f64().unwrap();
-    assert!((0.39..0.6).contains(&measured_s), "{measured_s}");
+    assert!((0.98..2.0).contains(&measured_s), "{measured_s}");
     // Costs are read by another process, which may have to wait for its turn.
-    assert!((0.2..2.0).contains(&number("elapsed_s")), "{}", number("elapsed_s"));
+    assert!((0.6..4.0).contains(&number("elapsed_s")), "{}", number("elapsed_s"));
     let gbit_s = body_bytes * 8.0 / 1e9 / measured_s;
     assert!((number("application_gbit_s") / gbit_s - 1.0).abs() < 0.01);
     let cpu_s = round["server"]["user_s"].as_f64().unwrap() + round["server"]["system_s"].as_f64().unwrap();

@@ -27,7 +27,8 @@ pub(super) fn find(settings: &Settings, plan: &Plan, known: &Found) -> Found {
         return Found::default();
     }
     let adapters = Adapters::find(&known.adapters);
-    if settings.engine == EngineChoice::Nic || adapters.any_on() {
+    let is_news = known.kernel.is_none() || adapters.note() != known.adapters.note();
+    if is_news && (settings.engine == EngineChoice::Nic || adapters.any_on()) {
         report::note(&adapters.note());
     }
     let kernel = find_kernel(plan.may_use_kernel() || adapters.any_on(), known.kernel.as_ref());
@@ -43,7 +44,10 @@ fn find_kernel(tested: bool, known: Option<&Arc<Capabilities>>) -> Arc<Capabilit
         return Arc::clone(known);
     }
     let found = Capabilities::find(&System, tested);
-    report::note(&kernel::note(&found));
+    let note = kernel::note(&found);
+    if known.is_none_or(|known| kernel::note(known) != note) {
+        report::note(&note);
+    }
     for failure in found.failures() {
         report::warn(&format!(
             "the kernel engine is switched off for {failure}: this kernel failed the self-test"

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use linerate_environment::{Group, Reading};
-use linerate_os::adapter::{Channels, Driver, FeatureState};
+use linerate_os::adapter::{Beneath, Channels, Driver, FeatureState};
+use linerate_placement::Release;
 use linerate_record::{Aead, Version};
 use linerate_server::{KernelCarried, KernelLack};
 use linerate_tls::Inspection;
@@ -45,11 +46,9 @@ impl Facts {
         }
     }
 
-    /// The kernel's release as it says it, and the first two numbers of it.
-    pub(crate) fn release(&self) -> Option<(u32, u32)> {
-        let release = self.told("kernel", "release").ok()?;
-        let mut numbers = release.split(|character: char| !character.is_ascii_digit());
-        Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    /// The kernel's release, as far as it decides what the kernel can do.
+    pub(crate) fn release(&self) -> Option<Release> {
+        Release::parse(self.told("kernel", "release").ok()?)
     }
 }
 
@@ -121,6 +120,8 @@ pub struct Adapter {
     pub is_device: bool,
     /// The interfaces that this one is made of: a bond's ports, a VLAN's parent.
     pub lower: Vec<String>,
+    /// What carries what it sends, and whether Linux hands connections down to that.
+    pub beneath: Beneath,
     /// Its driver.
     pub driver: Reading<Driver>,
     /// Its features.

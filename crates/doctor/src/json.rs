@@ -187,7 +187,7 @@ fn entry(finding: &Finding) -> Entry<'_> {
 
 fn engine<'a>(facts: &'a Facts, engine: &KernelEngine) -> Engine<'a> {
     let adapters = facts.adapters.iter().map(|adapter| {
-        let carries = match engines::carries(facts, adapter, engine.version, engine.aead) {
+        let carries = match engines::carries(facts, adapter, engine) {
             Answer::Yes => Carries { carries: Some(true), reason: None },
             Answer::No(reason) => Carries { carries: Some(false), reason: Some(reason) },
             Answer::NotKnown(reason) => Carries { carries: None, reason: Some(reason) },

@@ -1,9 +1,11 @@
 //! What a network adapter's driver says of itself: its name, firmware, and which features are switched on
 //! (`SIOCETHTOOL`, as ethtool(8) asks), what it has counted; and which adapter carries a connection.
 
+mod beneath;
 mod route;
 
-pub use route::{ports, towards};
+pub use beneath::{Beneath, Obstacle, beneath};
+pub use route::towards;
 
 use std::{collections::BTreeMap, io};
 

@@ -112,6 +112,12 @@ pub enum Lack {
         /// Connections of ours that it has.
         flows: u64,
     },
+    /// The bond's mode spreads connections over its ports, so Linux gives none of them to a port's adapter.
+    BondMode(Name),
+    /// The bond's mode would do, and its policy does not choose the port by the connection alone.
+    BondPolicy(Name),
+    /// Linux does not look for an adapter beneath this interface: a VLAN, a bridge.
+    NotBeneath(Name),
 }
 
 impl Lack {
@@ -131,6 +137,9 @@ impl Lack {
             Self::VersionNotInNic { .. } => "version_not_in_nic",
             Self::CipherNotInNic(_) => "cipher_not_in_nic",
             Self::AdapterRefuses { .. } => "adapter_refuses",
+            Self::BondMode(_) => "bond_mode",
+            Self::BondPolicy(_) => "bond_policy",
+            Self::NotBeneath(_) => "upper_device",
         }
     }
 
@@ -149,6 +158,9 @@ impl Lack {
             Self::VersionNotInNic { .. } => 9,
             Self::CipherNotInNic(_) => 10,
             Self::AdapterRefuses { .. } => 11,
+            Self::BondMode(_) => 12,
+            Self::BondPolicy(_) => 13,
+            Self::NotBeneath(_) => 14,
         }
     }
 
@@ -189,6 +201,19 @@ impl fmt::Display for Lack {
             Self::CipherNotInNic(cipher) => write!(formatter, "cipher {cipher} not in NIC"),
             Self::AdapterRefuses { adapter, flows } => {
                 write!(formatter, "{adapter} takes no more flows at the moment (it has {flows} of ours)")
+            }
+            Self::BondMode(bond) => {
+                write!(
+                    formatter,
+                    "{bond} hands no connections to adapters (mode balance-xor or 802.3ad does)"
+                )
+            }
+            Self::BondPolicy(bond) => write!(
+                formatter,
+                "{bond} hands no connections to adapters (ip link set {bond} type bond xmit_hash_policy layer3+4)"
+            ),
+            Self::NotBeneath(upper) => {
+                write!(formatter, "Linux does not look for an adapter beneath {upper}, which is no bond")
             }
         }
     }
@@ -286,6 +311,10 @@ mod tests {
         assert_eq!(
             Lack::FeatureOff(Name::new("eth0")).to_string(),
             "eth0 could encrypt (ethtool -K eth0 tls-hw-tx-offload on)"
+        );
+        assert_eq!(
+            Lack::BondPolicy(Name::new("bond0")).to_string(),
+            "bond0 hands no connections to adapters (ip link set bond0 type bond xmit_hash_policy layer3+4)"
         );
     }
 }

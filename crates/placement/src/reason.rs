@@ -141,7 +141,7 @@ macro_rules! labels {
             pub const LABELS: &[&str] = &[$($label,)+
                 "not_asked_for", "not_on_this_system", "no_module", "not_in_kernel", "self_test", "not_known",
                 "adapter_goes_first", "no_adapter", "feature_off", "version_not_in_nic", "cipher_not_in_nic",
-                "adapter_refuses",
+                "adapter_refuses", "bond_mode", "bond_policy", "upper_device",
             ];
 
             /// A word for metrics and logs, the same in every release of linerate.
@@ -311,6 +311,9 @@ mod tests {
             },
             Lack::CipherNotInNic(Cipher::ChaCha20Poly1305),
             Lack::AdapterRefuses { adapter: Name::new("eth0"), flows: 20_000 },
+            Lack::BondMode(Name::new("bond0")),
+            Lack::BondPolicy(Name::new("bond0")),
+            Lack::NotBeneath(Name::new("bond0.7")),
         ];
         let own = [
             Reason::Fixed(Engine::User),

@@ -31,6 +31,7 @@ mod workplace;
 const SERVER: Option<&str> = Some("linerate");
 
 pub use engine::kernel::{Carried as KernelCarried, Lack as KernelLack, tried as kernel_engine_tried};
+pub use engine::nic::route as nic_route;
 pub use placement::default_calibration;
 pub use run::{ServeError, break_evens, check, run};
 pub use sites::SiteFault;

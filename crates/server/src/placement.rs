@@ -151,7 +151,8 @@ impl Plan {
     }
 }
 
-fn verdict(combination: Combination, found: Result<Carried, &kernel::Lack>) -> Verdict {
+/// What was found out about the kernel for a combination, as placement calls it.
+pub(crate) fn verdict(combination: Combination, found: Result<Carried, &kernel::Lack>) -> Verdict {
     match found {
         Ok(carried) => {
             Verdict::Carried(linerate_placement::Carried { takes_new_keys: carried.takes_new_keys })

@@ -70,6 +70,9 @@ fn of_interface(files: &Files<'_>, name: String, folder: Option<&str>) -> Adapte
             .filter_map(|name| name.strip_prefix("lower_"))
             .map(str::to_owned)
             .collect(),
+        beneath: folder
+            .and_then(|_| adapter::beneath(&files.path("/sys/class/net"), &name).ok())
+            .unwrap_or_else(|| adapter::Beneath { ports: vec![name.clone()], ..Default::default() }),
         driver: reading(adapter::driver(&name).map_err(refused("name"))),
         features: reading(adapter::feature_states(&name).map_err(refused("features"))),
         channels: reading(adapter::channels(&name).map_err(refused("number of queues"))),
@@ -183,16 +186,19 @@ mod tests {
             ("sys/class/net/linerate-none0/statistics/tx_dropped", "7"),
             ("sys/class/net/linerate-none0/statistics/tx_errors", "0"),
             ("sys/class/net/linerate-none0/lower_eth7/x", ""),
+            ("sys/class/net/eth7/mtu", "9000"),
         ] {
             write(path, text);
         }
-        let table = "Inter-|   Receive\n face |bytes\nlinerate-none0: 1 2\n    lo: 3 4\n";
+        let table = "Inter-|   Receive\n face |bytes\nlinerate-none0: 1 2\n  eth7: 1 2\n    lo: 3 4\n";
         write("proc/net/dev", table);
         let adapters = gather(&Files::below(root.path()));
-        let [adapter] = &adapters[..] else { panic!("{adapters:?}") };
+        let [_, adapter] = &adapters[..] else { panic!("{adapters:?}") };
         assert_eq!(adapter.name, "linerate-none0");
         assert!(adapter.is_device && !adapter.up);
         assert_eq!(adapter.lower, ["eth7"]);
+        assert_eq!(adapter.beneath.ports, ["eth7"]);
+        assert!(matches!(&adapter.beneath.obstacle, Some(adapter::Obstacle::NoBond { .. })));
         assert_eq!((&adapter.mtu_bytes, &adapter.node), (&Reading::Value(9000), &Reading::Value(1)));
         let interrupts =
             vec![Interrupt { number: 41, cpus: vec![2, 3] }, Interrupt { number: 42, cpus: vec![8] }];
@@ -205,7 +211,7 @@ mod tests {
         write("proc/net/dev", &table.replace("lo:", "eth9:"));
         let adapters = gather(&Files::below(root.path()));
         let names: Vec<&str> = adapters.iter().map(|adapter| adapter.name.as_str()).collect();
-        assert_eq!(names, ["eth9", "linerate-none0"]);
+        assert_eq!(names, ["eth7", "eth9", "linerate-none0"]);
         for adapter in &adapters {
             assert!(adapter.mtu_bytes == Reading::NotAvailable(ELSEWHERE.to_owned()));
             assert!(adapter.errors.is_empty() && adapter.interrupts.value().is_none());

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use linerate_environment::Reading;
+use linerate_os::adapter::Obstacle;
+use linerate_server::nic_route::TLS_FEATURE;
 
 use crate::{
     Facts, Finding, Group, Use,
     facts::{Adapter, Interrupt},
-    judge::{counted, engines::TLS_FEATURE, on_the_host},
+    judge::{counted, engines, on_the_host},
 };
 
 const GROUP: Group = Group::Adapters;
@@ -23,6 +25,7 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
             findings.extend(segmentation(facts, adapter));
             findings.extend(other_features(facts, adapter));
             findings.extend(encryption(facts, adapter));
+            findings.extend(way_down(facts, adapter));
             findings.extend(queues(facts, adapter));
             findings.extend(places(facts, adapter));
         }
@@ -149,8 +152,64 @@ fn other_features(facts: &Facts, adapter: &Adapter) -> Vec<Finding> {
     findings
 }
 
+/// Of what stands upon adapters that encrypt, or could: whether Linux hands its connections down to them.
+fn way_down(facts: &Facts, adapter: &Adapter) -> Option<Finding> {
+    const NAME: &str = "adapter.way_down";
+    const HASH: &str = "mode balance-xor or 802.3ad, with xmit_hash_policy layer3+4";
+    if adapter.lower.is_empty() {
+        return None;
+    }
+    let routes = engines::routes(facts);
+    let route = routes.iter().find(|route| route.interface == adapter.name)?;
+    let (port, place) = (&route.adapter, on_the_host(facts));
+    Some(match &adapter.beneath.obstacle {
+        None => Finding::ok(
+            GROUP,
+            NAME,
+            format!("Linux hands its connections to the adapter of the port that they leave by ({HASH})"),
+        ),
+        Some(Obstacle::BondPolicy { bond, policy }) => Finding::change(
+            GROUP,
+            NAME,
+            Use::Adapter,
+            format!("{port} encrypts nothing for it: its policy is {policy}, and Linux asks for {HASH}"),
+        )
+        .command(format!("sudo ip link set {bond} type bond xmit_hash_policy layer3+4{place}")),
+        Some(Obstacle::BondMode { bond, mode }) => {
+            let text =
+                format!("{port} encrypts nothing for it: its mode is {mode}, and Linux asks for {HASH}");
+            let mut finding = Finding::change(GROUP, NAME, Use::Adapter, text).command(format!(
+                "# the switch has to speak LACP on these ports; the network is away meanwhile{place}"
+            ));
+            let link = |what: String| format!("sudo ip link set {what}");
+            let ports = &adapter.lower;
+            finding = finding.command(link(format!("{bond} down")));
+            finding =
+                ports.iter().fold(finding, |finding, port| finding.command(link(format!("{port} nomaster"))));
+            finding =
+                finding.command(link(format!("{bond} type bond mode 802.3ad xmit_hash_policy layer3+4")));
+            finding = ports.iter().fold(finding, |finding, port| {
+                finding.command(link(format!("{port} down"))).command(link(format!("{port} master {bond}")))
+            });
+            finding.command(link(format!("{bond} up")))
+        }
+        Some(Obstacle::NoBond { interface, kind }) => {
+            let what = if kind.is_empty() { String::new() } else { format!(", a {kind}") };
+            let text = format!(
+                "{port} encrypts nothing for it, the user and kernel engines do: Linux looks for adapters beneath bonds \
+                 only, not beneath {interface}{what}"
+            );
+            Finding::note(GROUP, NAME, text)
+        }
+    })
+}
+
 fn encryption(facts: &Facts, adapter: &Adapter) -> Option<Finding> {
     const NAME: &str = "adapter.tls";
+    // What a bond shows here only mirrors its settings, and only on some kernels.
+    if !adapter.lower.is_empty() {
+        return None;
+    }
     let feature = adapter.features.value()?.get(TLS_FEATURE)?;
     if feature.on {
         return Some(Finding::ok(GROUP, NAME, format!("{TLS_FEATURE} is on; {}", counted_of_tls(adapter))));

@@ -1,26 +1,20 @@
 //! Which engine carries which version and cipher, and why not.
 
 use linerate_environment::Reading;
+use linerate_placement::Lack;
 use linerate_record::{Aead, Version};
-use linerate_server::{KernelCarried, KernelLack};
+use linerate_server::{
+    KernelCarried, KernelLack,
+    nic_route::{self, Interface, Route, TLS_FEATURE},
+};
 
 use crate::{
     Facts, Finding, Group, Use,
-    facts::{Adapter, KernelEngine, Module},
+    facts::{Adapter, KernelEngine},
 };
 
-/// The feature by which an adapter encrypts (NETIF_F_HW_TLS_TX).
-pub(crate) const TLS_FEATURE: &str = "tls-hw-tx-offload";
-
-/// Kernels up to this one give adapters TLS 1.2 only (net/tls/tls_device.c, and the drivers' own checks); patches for
-/// TLS 1.3 were in their 17th version in September 2026.
-const LAST_KNOWN_FOR_TLS_1_2_ONLY: (u32, u32) = (7, 2);
-/// The first that gives adapters keys of 256 bits (net/tls/tls_device.c).
-const FIRST_WITH_256_BITS: (u32, u32) = (6, 0);
-/// Drivers that take AES-128-GCM alone.
-const DRIVERS_OF_128_BITS: [&str; 3] = ["cxgb4", "nfp", "funeth"];
-
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
+    let routes = routes(facts);
     for engine in &facts.kernel_engine {
         let kernel = match &engine.verdict {
             Ok(carried) => carried_in_words(engine.version, *carried),
@@ -28,17 +22,9 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
             Err(KernelLack::Module) => "no: the tls module is not loaded".to_owned(),
             Err(lack) => lack.to_string(),
         };
-        let adapters: Vec<String> = facts
-            .adapters
+        let adapters: Vec<String> = routes
             .iter()
-            .filter(|adapter| encrypts(adapter))
-            .map(|adapter| {
-                format!(
-                    "; {} {}",
-                    adapter.name,
-                    in_words(&carries(facts, adapter, engine.version, engine.aead))
-                )
-            })
+            .map(|route| format!("; {} {}", route.interface, in_words(&carried_by(facts, route, engine))))
             .collect();
         let text = format!("user yes; kernel {kernel}{}", adapters.concat());
         let finding = match &engine.verdict {
@@ -53,7 +39,7 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
         };
         findings.push(finding.of(combination(engine)));
     }
-    if !facts.adapters.iter().any(encrypts) {
+    if routes.is_empty() {
         findings.push(Finding::ok(
             Group::Engines,
             "engine.adapter",
@@ -90,59 +76,54 @@ fn carried_in_words(version: Version, carried: KernelCarried) -> String {
     format!("yes, self-test passed, {keys}, {zero_copy}")
 }
 
-/// Whether an adapter could encrypt: it has the feature on, or can switch it on.
-pub(crate) fn encrypts(adapter: &Adapter) -> bool {
-    adapter
-        .features
-        .value()
-        .and_then(|features| features.get(TLS_FEATURE))
-        .is_some_and(|feature| feature.on || feature.changeable)
+/// The interfaces whose connections leave by an adapter that encrypts, or could, as the server finds them.
+pub(crate) fn routes(facts: &Facts) -> Vec<Route> {
+    let interface = |adapter: &Adapter| Interface {
+        name: adapter.name.clone(),
+        driver: adapter.driver.value().map(|driver| driver.name.clone()).unwrap_or_default(),
+        feature: adapter.features.value().and_then(|features| features.get(TLS_FEATURE).copied()),
+        beneath: adapter.beneath.clone(),
+    };
+    nic_route::routes(&facts.adapters.iter().map(interface).collect::<Vec<_>>())
 }
 
-/// Whether an adapter carries a version and cipher: yes, no, or not known, each with the reason.
-pub(crate) fn carries(facts: &Facts, adapter: &Adapter, version: Version, aead: Aead) -> Answer {
-    let features = match &adapter.features {
-        Reading::Value(features) => features,
-        Reading::NotAvailable(reason) => return Answer::NotKnown(reason.clone()),
-    };
-    let driver = adapter.driver.value().map_or("its driver", |driver| driver.name.as_str());
-    match features.get(TLS_FEATURE) {
-        None => return Answer::No("this kernel knows no adapters that encrypt".to_owned()),
-        Some(feature) if !feature.on && !feature.changeable => {
-            return Answer::No(format!("{driver} does not have the feature on this adapter"));
-        }
-        Some(feature) if !feature.on => return Answer::No("the feature is switched off".to_owned()),
-        Some(_) => {}
+/// Whether an adapter carries a version and cipher of connections that leave by an interface: yes, no, or not known, each
+/// with the reason.
+pub(crate) fn carries(facts: &Facts, adapter: &Adapter, engine: &KernelEngine) -> Answer {
+    let interface = adapter.beneath.port_of.as_ref().unwrap_or(&adapter.name);
+    if let Some(route) = routes(facts).iter().find(|route| route.interface == *interface) {
+        return carried_by(facts, route, engine);
     }
-    if facts.module != Module::Loaded {
-        return Answer::No("the tls module is not loaded".to_owned());
+    match &adapter.features {
+        Reading::NotAvailable(reason) => Answer::NotKnown(reason.clone()),
+        Reading::Value(features) if !features.contains_key(TLS_FEATURE) => {
+            Answer::No("this kernel knows no adapters that encrypt".to_owned())
+        }
+        Reading::Value(_) => {
+            let driver = adapter.driver.value().map_or("its driver", |driver| driver.name.as_str());
+            Answer::No(format!("{driver} does not have the feature on this adapter"))
+        }
+    }
+}
+
+fn carried_by(facts: &Facts, route: &Route, engine: &KernelEngine) -> Answer {
+    let (version, aead) = (engine.version, engine.aead);
+    let kernel = engine.verdict.as_ref().map(|carried| *carried);
+    match nic_route::at_start(version, aead, kernel, Some(route)).nic.lack() {
+        Some(lack @ Lack::NotKnown(_)) => return Answer::NotKnown(lack.to_string()),
+        Some(lack) => return Answer::No(lack.to_string()),
+        None => {}
     }
     let Some(release) = facts.release() else {
         return Answer::NotKnown("the kernel's release is not known".to_owned());
     };
-    let (major, minor) = release;
-    if aead == Aead::ChaCha20Poly1305 {
-        return Answer::No("adapters have AES-GCM only".to_owned());
-    }
-    if version == Version::Tls13 {
-        return match release <= LAST_KNOWN_FOR_TLS_1_2_ONLY {
-            true => Answer::No(format!(
-                "TLS 1.3 is not offloaded by {driver} on {major}.{minor}: Linux gives it TLS 1.2 only"
-            )),
-            false => Answer::NotKnown(format!("Linux {major}.{minor} is newer than what is known here")),
-        };
-    }
-    if aead == Aead::Aes256Gcm {
-        if release < FIRST_WITH_256_BITS {
-            return Answer::No(format!(
-                "Linux {major}.{minor} gives adapters keys of 128 bits only (6.0: 256)"
-            ));
+    match route.foreseen(version, aead, release) {
+        Some((lack, why)) => Answer::No(format!("{lack}: {why}")),
+        None if Route::is_beyond_knowledge(version, release) => {
+            Answer::NotKnown(format!("Linux {release} is newer than what is known here"))
         }
-        if DRIVERS_OF_128_BITS.contains(&driver) {
-            return Answer::No(format!("{driver} takes AES-128-GCM only"));
-        }
+        None => Answer::Yes,
     }
-    Answer::Yes
 }
 
 /// What is known of an ability.

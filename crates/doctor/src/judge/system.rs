@@ -1,6 +1,7 @@
 //! Kernel, `tls` module, and what keeps this process from using them.
 
 use linerate_environment::Reading;
+use linerate_placement::Release;
 
 use crate::{
     Facts, Finding, Group, Use,
@@ -24,7 +25,7 @@ fn kernel(facts: &Facts) -> Finding {
     let distribution =
         facts.told("kernel", "distribution").map_or_else(|_| String::new(), |name| format!(", {name}"));
     match (facts.told("kernel", "release"), facts.release()) {
-        (Ok(release), Some(numbers)) if numbers < (5, 12) => Finding::note(
+        (Ok(release), Some(numbers)) if numbers < Release { major: 5, minor: 12 } => Finding::note(
             GROUP,
             "kernel.release",
             format!(
@@ -40,9 +41,9 @@ fn kernel(facts: &Facts) -> Finding {
 fn module(facts: &Facts) -> Finding {
     const NAME: &str = "kernel_tls.module";
     // Without an adapter that encrypts it is for whoever wants the kernel engine; with one it is the way to it.
-    let what_for = match facts.adapters.iter().any(engines::encrypts) {
-        true => Use::Adapter,
-        false => Use::KernelTls,
+    let what_for = match engines::routes(facts).is_empty() {
+        false => Use::Adapter,
+        true => Use::KernelTls,
     };
     let what_for_in_words = match what_for {
         Use::Adapter => "an adapter that encrypts is reached through it",

@@ -6,7 +6,7 @@ use std::{
 };
 
 use linerate_environment::Reading;
-use linerate_os::adapter::{Channels, Driver, FeatureState};
+use linerate_os::adapter::{Beneath, Channels, Driver, FeatureState, Obstacle};
 use linerate_record::{Aead, Version};
 use linerate_server::{KernelCarried, KernelLack};
 use linerate_tls::{ChainTrust, Inspection, KeyAlgorithm};
@@ -113,6 +113,7 @@ fn connect_x() -> Adapter {
         up: true,
         is_device: true,
         lower: Vec::new(),
+        beneath: Beneath { ports: vec!["eth0".to_owned()], ..Beneath::default() },
         driver: Reading::Value(Driver {
             name: "mlx5_core".to_owned(),
             version: "6.12.41".to_owned(),
@@ -253,7 +254,7 @@ fn an_adapter_whose_feature_is_off_is_switched_on() {
     set(&mut facts, "tls-hw-tx-offload", OFF);
     let command = "sudo ethtool -K eth0 tls-hw-tx-offload on";
     change(&facts, "adapter.tls", Use::Adapter, "tls-hw-tx-offload is off", command);
-    assert!(engine(&facts, "TLSv1.2 AES-128-GCM").contains("eth0 no: the feature is switched off"));
+    assert!(engine(&facts, "TLSv1.2 AES-128-GCM").contains("eth0 no: eth0 could encrypt (ethtool -K"));
     set(&mut facts, "tls-hw-tx-offload", FIXED_OFF);
     note(&facts, "adapter.tls", "ConnectX-6 Dx and later");
     assert!(!engine(&facts, "TLSv1.2 AES-128-GCM").contains("eth0"));
@@ -269,7 +270,9 @@ fn tls_1_3_is_not_offloaded_by_mlx5() {
     for subject in ["TLSv1.2 AES-128-GCM", "TLSv1.2 AES-256-GCM"] {
         assert!(engine(&facts, subject).contains("eth0 yes"), "{subject}");
     }
-    assert!(engine(&facts, "TLSv1.2 ChaCha20-Poly1305").contains("eth0 no: adapters have AES-GCM only"));
+    assert!(
+        engine(&facts, "TLSv1.2 ChaCha20-Poly1305").contains("eth0 no: cipher ChaCha20-Poly1305 not in NIC")
+    );
     for release in ["6.18.2", "7.2.0"] {
         tell(&mut facts, "kernel", "release", release);
         assert!(engine(&facts, "TLSv1.3 AES-256-GCM").contains("eth0 no: TLS 1.3"), "{release}");
@@ -281,6 +284,192 @@ fn tls_1_3_is_not_offloaded_by_mlx5() {
     assert!(engine(&facts, "TLSv1.2 AES-256-GCM").contains("keys of 128 bits only"));
     untell(&mut facts, "kernel", "release");
     assert!(engine(&facts, "TLSv1.2 AES-128-GCM").contains("eth0 not known"));
+}
+
+/// The ConnectX and another one as ports of a bond, with a VLAN on top.
+fn bonded(obstacle: Option<Obstacle>) -> Facts {
+    let mut facts = machine();
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<String>>();
+    let upper = |name: &str, lower: &[&str], obstacle: Option<Obstacle>| {
+        let mut adapter = connect_x();
+        (adapter.name, adapter.is_device, adapter.lower) = (name.to_owned(), false, names(lower));
+        adapter.beneath = Beneath { ports: names(&["eth0", "eth1"]), obstacle, port_of: None };
+        // As Linux 6.1 shows it for a bond whatever its ports do.
+        let features = [(linerate_server::nic_route::TLS_FEATURE.to_owned(), FIXED_OFF)];
+        adapter.features = Reading::Value(features.into());
+        adapter
+    };
+    let vlan = Obstacle::NoBond { interface: "bond0.7".to_owned(), kind: "vlan".to_owned() };
+    facts.adapters.push(connect_x());
+    for (adapter, name) in facts.adapters.iter_mut().zip(["eth0", "eth1"]) {
+        name.clone_into(&mut adapter.name);
+        adapter.beneath =
+            Beneath { ports: names(&[name]), port_of: Some("bond0".to_owned()), obstacle: None };
+    }
+    facts.adapters.push(upper("bond0", &["eth0", "eth1"], obstacle));
+    facts.adapters.push(upper("bond0.7", &["bond0"], Some(vlan)));
+    facts
+}
+
+/// What is said of the way down from an interface.
+#[track_caller]
+fn way_down(facts: &Facts, interface: &str) -> Finding {
+    let of = |finding: &Finding| {
+        finding.name == "adapter.way_down" && finding.subject.as_deref() == Some(interface)
+    };
+    judge(facts).into_iter().find(of).expect("something is said")
+}
+
+#[test]
+fn a_bond_hands_connections_down_where_it_chooses_by_them() {
+    let facts = bonded(None);
+    assert_eq!(way_down(&facts, "bond0").verdict, Verdict::Ok);
+    let carried = engine(&facts, "TLSv1.2 AES-128-GCM");
+    assert!(carried.contains("; bond0 yes"), "{carried}");
+    assert!(!carried.contains("; eth0 "), "a port sends nothing by itself: {carried}");
+
+    let policy = Obstacle::BondPolicy { bond: "bond0".to_owned(), policy: "layer2".to_owned() };
+    let facts = bonded(Some(policy));
+    let finding = way_down(&facts, "bond0");
+    assert_eq!(finding.verdict, Verdict::Change(Use::Adapter));
+    assert_eq!(finding.commands, ["sudo ip link set bond0 type bond xmit_hash_policy layer3+4"]);
+    assert!(finding.text.contains("its policy is layer2"), "{finding:?}");
+    let carried = engine(&facts, "TLSv1.2 AES-128-GCM");
+    assert!(carried.contains("user yes; kernel yes"), "{carried}");
+    assert!(
+        carried.contains("; bond0 no: bond0 hands no connections to adapters (ip link set bond0"),
+        "{carried}"
+    );
+
+    let mode = Obstacle::BondMode { bond: "bond0".to_owned(), mode: "active-backup".to_owned() };
+    let finding = way_down(&bonded(Some(mode)), "bond0");
+    assert_eq!(finding.verdict, Verdict::Change(Use::Adapter));
+    assert!(finding.text.contains("its mode is active-backup"), "{finding:?}");
+    // The kernel changes the mode of a bond without ports, and takes ports that are down.
+    let expected = [
+        "bond0 down",
+        "eth0 nomaster",
+        "eth1 nomaster",
+        "bond0 type bond mode 802.3ad xmit_hash_policy layer3+4",
+        "eth0 down",
+        "eth0 master bond0",
+        "eth1 down",
+        "eth1 master bond0",
+        "bond0 up",
+    ];
+    assert!(finding.commands[0].starts_with("# the switch has to speak LACP"), "{finding:?}");
+    let commands = finding.commands[1..].iter().map(|line| line.strip_prefix("sudo ip link set ").unwrap());
+    assert!(commands.eq(expected), "{finding:?}");
+}
+
+#[test]
+fn linux_looks_beneath_no_vlan_whatever_the_bond_does() {
+    let policy = Obstacle::BondPolicy { bond: "bond0".to_owned(), policy: "layer2".to_owned() };
+    for obstacle in [None, Some(policy)] {
+        let facts = bonded(obstacle);
+        let finding = way_down(&facts, "bond0.7");
+        assert!(finding.verdict == Verdict::Note && finding.commands.is_empty(), "{finding:?}");
+        assert!(finding.text.contains("the user and kernel engines do"), "{finding:?}");
+        assert!(finding.text.ends_with("beneath bonds only, not beneath bond0.7, a vlan"), "{finding:?}");
+        let carried = engine(&facts, "TLSv1.2 AES-256-GCM");
+        assert!(
+            carried.contains("; bond0.7 no: Linux does not look for an adapter beneath bond0.7"),
+            "{carried}"
+        );
+    }
+    // Where no port could encrypt there is nothing to hand down to.
+    let mut facts = bonded(None);
+    for port in 0..2 {
+        facts.adapters[port].features = Reading::Value(BTreeMap::new());
+    }
+    assert!(judge(&facts).iter().all(|finding| finding.name != "adapter.way_down"));
+}
+
+/// What is said of an engine, and what the server goes by when it starts, over all that can be found of the kernel and of
+/// the way to an adapter.
+#[test]
+fn what_is_said_of_engines_is_what_the_server_goes_by() {
+    let carried = KernelCarried { takes_new_keys: false, zero_copy: false };
+    let kernels = [
+        Ok(carried),
+        Ok(KernelCarried { takes_new_keys: true, zero_copy: true }),
+        Err(KernelLack::Module),
+        Err(KernelLack::Cipher),
+        Err(KernelLack::SelfTest("byte 7".to_owned())),
+        Err(KernelLack::System("no sockets".to_owned())),
+    ];
+    let obstacles = [
+        None,
+        Some(Obstacle::BondMode { bond: "bond0".to_owned(), mode: "balance-rr".to_owned() }),
+        Some(Obstacle::BondPolicy { bond: "bond0".to_owned(), policy: "layer2+3".to_owned() }),
+    ];
+    let mut said = [0; 3];
+    for kernel in &kernels {
+        for (obstacle, feature) in
+            obstacles.iter().flat_map(|obstacle| [ON, OFF, FIXED_OFF].map(|feature| (obstacle, feature)))
+        {
+            for release in ["5.15.0", "6.12.41", "9.1.0"] {
+                let mut facts = bonded(obstacle.clone());
+                facts.kernel_engine = kernel_engine(kernel);
+                tell(&mut facts, "kernel", "release", release);
+                set(&mut facts, "tls-hw-tx-offload", feature);
+                facts.adapters[1].features = facts.adapters[0].features.clone();
+                agree(&facts, &mut said);
+            }
+        }
+    }
+    assert!(said.iter().all(|times| *times >= 30), "{said:?}");
+}
+
+/// Counts how often it is said that an adapter carries a version and cipher, that it does not, and that nobody can tell.
+#[track_caller]
+fn agree(facts: &Facts, said: &mut [usize; 3]) {
+    use linerate_placement::Engine;
+
+    let routes = engines::routes(facts);
+    for (engine, adapter) in facts
+        .kernel_engine
+        .iter()
+        .flat_map(|engine| facts.adapters.iter().map(move |adapter| (engine, adapter)))
+    {
+        let leaves_by = if adapter.name.starts_with("eth") { "bond0" } else { &adapter.name };
+        let route = routes.iter().find(|route| route.interface == leaves_by);
+        let kernel = engine.verdict.as_ref().map(|carried| *carried);
+        let can = linerate_server::nic_route::at_start(engine.version, engine.aead, kernel, route);
+        let answer = engines::carries(facts, adapter, engine);
+        let what = format!("{engine:?} {} {can:?} {answer:?}", adapter.name);
+        // What the server would not try is not promised, and what it would try is refused only with what it would find.
+        match (&answer, can.nic.lack()) {
+            (engines::Answer::Yes, lack) => assert_eq!(lack, None, "{what}"),
+            (engines::Answer::NotKnown(_), None) => {}
+            (engines::Answer::NotKnown(reason), Some(lack)) => {
+                assert_eq!(*reason, lack.to_string(), "{what}")
+            }
+            (engines::Answer::No(reason), Some(lack)) if route.is_some() => {
+                assert_eq!(*reason, lack.to_string())
+            }
+            (engines::Answer::No(_), Some(_)) => {
+                assert!(engine.verdict.is_err() || route.is_none(), "{what}")
+            }
+            (engines::Answer::No(reason), None) => {
+                let release = facts.release().unwrap();
+                let (lack, _) = route.unwrap().foreseen(engine.version, engine.aead, release).expect(&what);
+                assert!(reason.starts_with(&lack.to_string()), "{what}");
+            }
+        }
+        said[match answer {
+            engines::Answer::Yes => 0,
+            engines::Answer::No(_) => 1,
+            engines::Answer::NotKnown(_) => 2,
+        }] += 1;
+        // In words, the kernel engine is there where the server would use it, if no adapter went first.
+        let text =
+            self::engine(facts, &format!("{} {}", engine.version.label(), engines::cipher(engine.aead)));
+        let adapter_first = linerate_placement::Lack::AdapterGoesFirst;
+        let by_kernel = can.of(Engine::Kernel).lack().is_none_or(|lack| lack == adapter_first);
+        assert_eq!(text.contains("kernel yes"), by_kernel, "{text} {what}");
+        assert!(text.starts_with("user yes") && can.of(Engine::User).lack().is_none());
+    }
 }
 
 #[test]

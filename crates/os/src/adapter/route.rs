@@ -1,9 +1,6 @@
-//! By which interface a connection leaves, and which adapters stand behind it.
+//! By which interface a connection leaves.
 
-use std::{fs, io, net::IpAddr, path::Path};
-
-/// Interfaces that stand upon others can do so in some layers (a VLAN on a bond): deeper than this nobody builds.
-const LAYERS: usize = 8;
+use std::{io, net::IpAddr};
 
 /// The name of the interface by which the kernel sends from `local` to `peer`, by its routing table as it is now.
 ///
@@ -54,69 +51,9 @@ pub fn towards(_local: IpAddr, _peer: IpAddr) -> io::Result<String> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The interfaces that carry what is sent by this one: the ports of a bond or team, the interface below a VLAN, and so on
-/// down; for one that stands upon nothing, itself. Sorted by name.
-///
-/// # Errors
-/// Of reading `/sys/class/net`: there is no such interface, or no sysfs.
-pub fn ports(interface: &str) -> io::Result<Vec<String>> {
-    ports_below(Path::new("/sys/class/net"), interface)
-}
-
-fn ports_below(folder: &Path, interface: &str) -> io::Result<Vec<String>> {
-    let (mut ports, mut upper) = (Vec::new(), vec![interface.to_owned()]);
-    for _ in 0..LAYERS {
-        let mut lower = Vec::new();
-        for interface in upper {
-            let below = directly_below(folder, &interface)?;
-            if below.is_empty() { ports.push(interface) } else { lower.extend(below) }
-        }
-        upper = lower;
-        if upper.is_empty() {
-            break;
-        }
-    }
-    ports.sort();
-    ports.dedup();
-    Ok(ports)
-}
-
-/// What `lower_…` links name.
-fn directly_below(folder: &Path, interface: &str) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder.join(interface))? {
-        let name = entry?.file_name();
-        names.extend(name.to_str().and_then(|name| name.strip_prefix("lower_")).map(str::to_owned));
-    }
-    Ok(names)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bonds_and_vlans_resolve_to_their_ports() {
-        let folder = std::env::temp_dir().join(format!("linerate-ports-{}", std::process::id()));
-        let stack = |interface: &str, lower: &[&str]| {
-            fs::create_dir_all(folder.join(interface)).unwrap();
-            for name in lower {
-                fs::create_dir(folder.join(interface).join(format!("lower_{name}"))).unwrap();
-            }
-        };
-        stack("vlan7", &["bond0"]);
-        stack("bond0", &["eth1", "eth0"]);
-        stack("eth0", &[]);
-        stack("eth1", &[]);
-        // No kernel makes this; it must not be followed for ever all the same.
-        stack("odd", &["odd"]);
-        let ports = |interface| ports_below(&folder, interface);
-        assert_eq!(ports("eth0").unwrap(), ["eth0"]);
-        assert_eq!(ports("vlan7").unwrap(), ["eth0", "eth1"]);
-        assert_eq!(ports("odd").unwrap(), [""; 0]);
-        assert_eq!(ports("none").unwrap_err().kind(), io::ErrorKind::NotFound);
-        fs::remove_dir_all(&folder).unwrap();
-    }
 
     #[cfg(target_os = "linux")]
     #[test]

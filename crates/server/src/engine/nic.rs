@@ -11,9 +11,10 @@
 
 mod adapters;
 mod memory;
+pub mod route;
 mod witness;
 
-pub(crate) use adapters::{Adapter, Adapters, Flow};
+pub(crate) use adapters::{Adapters, Flow, Way};
 pub(crate) use witness::{Proof, Witness};
 
 use super::kernel::{Prepared, Refusal};

@@ -10,16 +10,14 @@ use crate::{
     engine::{
         Pieces,
         kernel::{self, Carried, Departure, Fault, Refusal, Step},
-        nic::{self, Adapter, Flow, Proof},
+        nic::{self, Flow, Proof, route},
         source::Source,
     },
     metrics::{Engine, KernelRefused, SetUp},
     placement, report,
 };
 use linerate_os::socket;
-use linerate_placement::{
-    Capabilities, Carried as Taken, Combination, Engine as Placed, Lack, Reason, Verdict,
-};
+use linerate_placement::{Capabilities, Combination, Engine as Placed, Lack, Reason};
 use linerate_record::KeySource;
 use std::{
     io,
@@ -32,7 +30,7 @@ use std::{
 #[derive(Debug, Default)]
 pub(super) struct KernelSide {
     /// The adapter by which it leaves, if that encrypts or could, once it was looked for.
-    adapter: Option<Option<Arc<Adapter>>>,
+    adapter: Option<Option<Arc<nic::Way>>>,
     /// The adapter has it.
     flow: Option<Flow>,
     /// Bytes of responses that the user engine has sent.
@@ -56,7 +54,7 @@ impl KernelSide {
 /// By whom a connection that is due would be carried.
 enum Way {
     Kernel,
-    Adapter(Arc<Adapter>),
+    Adapter(Arc<nic::Way>),
     /// It stays on the user engine.
     None(Lack),
 }
@@ -96,26 +94,16 @@ impl<K: KeySource> Link<K> {
     /// Who can carry this connection: what is known of the kernel, and of the adapter by which it leaves. That is looked for
     /// once, and only where `is_wanted`: it costs system calls.
     pub(super) fn capabilities(&mut self, combination: Combination, is_wanted: bool) -> Capabilities {
-        let mut can = self.workplace.desk.capabilities(combination);
+        let can = self.workplace.desk.capabilities(combination);
         if !is_wanted || can.kernel.lack().is_some() {
             return can;
         }
         let Some(adapter) = self.adapter() else { return can };
-        match adapter.known_lack(combination) {
-            Some(lack) => can.nic = Verdict::Lacking(lack),
-            None => {
-                // It takes no new key for a connection.
-                can.nic = Verdict::Carried(Taken { takes_new_keys: false });
-                if self.workplace.desk.is_auto() {
-                    can.kernel = Verdict::Lacking(Lack::AdapterGoesFirst);
-                }
-            }
-        }
-        can
+        route::with_adapter(can, adapter.known_lack(combination), self.workplace.desk.is_auto())
     }
 
     /// The adapter by which the connection leaves, if it encrypts or could.
-    fn adapter(&mut self) -> Option<Arc<Adapter>> {
+    fn adapter(&mut self) -> Option<Arc<nic::Way>> {
         let adapter = self.kernel.adapter.get_or_insert_with(|| {
             let adapters = self.workplace.adapters.borrow();
             adapters.towards(&*self.workplace.calls, self.stream.as_fd())
@@ -174,7 +162,7 @@ impl<K: KeySource> Link<K> {
         match adapter.objects(combination) {
             Some(lack) if adapter_only => Way::None(lack),
             // It would not be asked.
-            Some(Lack::FeatureOff(_) | Lack::CipherNotInNic(_)) => Way::Kernel,
+            Some(_) if !adapter.may_be_asked(combination) => Way::Kernel,
             _ => Way::Adapter(adapter),
         }
     }
@@ -206,7 +194,7 @@ impl<K: KeySource> Link<K> {
     /// received for it meanwhile. The adapter takes no new key for it, whatever the kernel's software does.
     async fn promote_to_adapter(
         &mut self,
-        adapter: &Arc<Adapter>,
+        adapter: &nic::Way,
         combination: Combination,
         carried: Carried,
         wanted: Placed,
@@ -418,7 +406,9 @@ impl KernelRefused {
     /// The counter of what an adapter has against a connection.
     pub(crate) fn of_adapter(lack: &Lack) -> Self {
         match lack {
-            Lack::NoAdapter => Self::NoAdapter,
+            Lack::NoAdapter | Lack::BondMode(_) | Lack::BondPolicy(_) | Lack::NotBeneath(_) => {
+                Self::NoAdapter
+            }
             Lack::FeatureOff(_) => Self::FeatureOff,
             Lack::CipherNotInNic(_) | Lack::VersionNotInNic { .. } => Self::NotInNic,
             _ => Self::AdapterRefuses,

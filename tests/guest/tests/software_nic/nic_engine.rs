@@ -1,7 +1,10 @@
 //! linerate's NIC engine: which connections the adapter has is proved and told, and what it does not take is served all
 //! the same, by another engine and with the reason.
 
-use crate::fixture::{Fixture, LARGE};
+use crate::{
+    fixture::{Fixture, LARGE},
+    upper_devices::{has_kind, ip_lines},
+};
 use linerate_end_to_end::{Program, Server, wait_until};
 use linerate_guest_tests::{Adapter, TlsStatistics, ip};
 use std::time::{Duration, Instant};
@@ -183,38 +186,51 @@ fn no_accept_waits_for_a_set_up() {
     assert!(server.metric("linerate_nic_set_up_duration_seconds_sum", "") > 20.0);
 }
 
-/// What stands upon an adapter resolves to it: a bond gives its connections to its ports.
+/// What stands upon an adapter resolves to it, where Linux hands connections down: where not, nobody tries.
 #[test]
-fn a_bond_resolves_to_its_ports() {
-    const NAME: &str = "a_bond_resolves_to_its_ports";
+fn a_bond_is_judged_by_its_settings_and_a_vlan_by_what_it_is() {
+    const NAME: &str = "a_bond_is_judged_by_its_settings_and_a_vlan_by_what_it_is";
     let Some(fixture) = Fixture::load(NAME, &[]) else { return };
-    let bond = Program::new(
-        "ip",
-        ["link", "add", "bond9", "type", "bond", "mode", "active-backup", "miimon", "100"],
-    );
-    if !bond.run().status.success() {
-        return linerate_end_to_end::skip(NAME, "this kernel has no bonds");
+    if !has_kind(NAME, "bonding") || !has_kind(NAME, "8021q") {
+        return;
     }
-    for command in [
+    ip_lines(&[
         "link set lrnic0 down",
         "addr flush dev lrnic0",
+        "link add bond9 type bond mode balance-xor xmit_hash_policy layer2 miimon 100",
         "link set lrnic0 master bond9",
         "link set bond9 up",
         "addr add 10.9.0.1/24 dev bond9",
-    ] {
-        ip(&command.split(' ').collect::<Vec<_>>());
-    }
-    let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic"]));
-    server.wait_for_stderr("TLS in the adapter: lrnic0 ");
+        "link add link bond9 name lrvlan0 type vlan id 7",
+        "addr add 10.9.7.1/24 dev lrvlan0",
+        "link set lrvlan0 up",
+        "netns exec far ip link add link lrnic1 name lrvlan1 type vlan id 7",
+        "netns exec far ip addr add 10.9.7.2/24 dev lrvlan1",
+        "netns exec far ip link set lrvlan1 up",
+    ]);
+    let server = fixture.linerate_with(|setup| setup.flags(["--engine", "nic", "--listen", "10.9.7.1:0"]));
+    server.wait_for_stderr("connections by bond9 stay in software");
     let before = TlsStatistics::now();
-    fixture.fetch_often(&server, "1.2", 1);
-    let by_adapter = before.moved("TlsTxDevice");
-    // The kernel decides whether it goes through a bond to the port's adapter; what it did is what is told.
-    assert_eq!(set_ups(&server, "adapter"), by_adapter as f64);
-    assert_eq!(responses(&server, "nic"), by_adapter as f64);
-    assert_eq!(responses(&server, "kernel"), before.moved("TlsTxSw") as f64);
-    assert_eq!(by_adapter + before.moved("TlsTxSw"), 1);
+    fixture.fetch_often(&server, "1.2", 2);
+    assert_eq!((responses(&server, "user"), refused(&server, "no_adapter")), (2.0, 2.0));
+
+    // What is told to be typed, as it is told.
+    let told = server.stderr();
+    let command = told.split("bond9 hands no connections to adapters (").nth(1).unwrap();
+    let command: Vec<&str> = command.split(')').next().unwrap().split(' ').skip(1).collect();
+    ip(&command);
+    server.reload();
+    fixture.fetch_until(&server, "1.2", "nic");
+    assert!(before.moved("TlsTxDevice") >= 1);
+    assert_eq!(before.moved("TlsTxSw"), 0);
+
+    let url = format!("https://{}/{ENOUGH}", server.listener("https", 1));
+    let by_user = responses(&server, "user");
+    let curl = ["--silent", "--show-error", "--insecure", "--tls-max", "1.2", "--max-time", "60", &url];
+    let body = fixture.adapter.far("curl", &curl).run().success();
+    assert!(body == fixture.site.bytes(ENOUGH), "{} bytes arrived", body.len());
+    assert_eq!(responses(&server, "user"), by_user + 1.0);
+    assert_eq!(before.moved("TlsTxSw"), 0);
     drop(server);
-    ip(&["link", "set", "lrnic0", "nomaster"]);
-    ip(&["link", "del", "bond9"]);
+    ip_lines(&["link del lrvlan0", "link set lrnic0 nomaster", "link del bond9"]);
 }

@@ -8,16 +8,15 @@ use crate::{
             simulated::{Nic, Script, Simulated},
             tests::{Counting, channel, content, temporary},
         },
-        nic::Adapters,
+        nic::{Adapters, route::Route},
     },
     metrics::Metrics,
     placement::{Basis, Plan},
     workplace::{TimeLimits, Tuning, Workplace},
 };
 use linerate_config::{Flags, Settings};
-use linerate_os::adapter::Driver;
 use linerate_os::socket::{connected_pair, receive};
-use linerate_placement::Costs;
+use linerate_placement::{Costs, Name};
 use linerate_record::{Aead, Channel, Event, RecordHeader, Version};
 use std::{net::TcpStream, path::Path, rc::Rc, thread::JoinHandle};
 
@@ -50,9 +49,14 @@ fn workplace(nic: Nic, is_on: bool) -> (Rc<Workplace>, Arc<Script>) {
     let mut workplace = Workplace::new(Arc::new(Metrics::default()), None, tuning, limits, Arc::new(plan));
     workplace.calls = Arc::new(calls);
     workplace.kernel.replace(Some(carried));
-    let adapter = Adapter::new("sim0", Driver::default(), is_on);
-    workplace.adapters.replace(Arc::new(Adapters::of("sim0", adapter)));
+    workplace.adapters.replace(Arc::new(Adapters::of(vec![route(is_on, None)])));
     (Rc::new(workplace), script)
+}
+
+/// By the interface that the model of kernel TLS names.
+fn route(is_on: bool, obstacle: Option<Lack>) -> Route {
+    let [interface, adapter] = ["sim0", "sim0"].map(str::to_owned);
+    Route { interface, adapter, driver: String::new(), is_on, obstacle }
 }
 
 /// Opens all that arrives, until the connection ends.
@@ -173,6 +177,17 @@ async fn an_adapter_that_is_off_is_not_asked() {
     let (workplace, script) = workplace(TAKES, false);
     assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::User);
     assert_eq!(refused(&workplace, KernelRefused::FeatureOff), 1);
+    assert_eq!(script.calls("attach"), 0);
+}
+
+/// A connection by a bond that hands none down is not given to the kernel's software for nothing.
+#[tokio::test]
+async fn an_adapter_beneath_what_hands_nothing_down_is_not_asked() {
+    let (workplace, script) = workplace(TAKES, true);
+    let lack = Lack::BondPolicy(Name::new("sim0"));
+    workplace.adapters.replace(Arc::new(Adapters::of(vec![route(true, Some(lack))])));
+    assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::User);
+    assert_eq!(refused(&workplace, KernelRefused::NoAdapter), 1);
     assert_eq!(script.calls("attach"), 0);
 }
 

@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use linerate_environment::{Files, Reading};
+use linerate_environment::{Files, Interfaces, Reading};
 use linerate_os::{kernel_tls, processor};
 
 use crate::facts::{Cores, Facts, KernelEngine};
@@ -51,7 +51,7 @@ pub fn gather(questions: &Questions) -> Facts {
         },
         confinement: confinement::gather(&files),
         kernel_engine,
-        adapters: adapters::gather(&files),
+        adapters: adapters::gather(&files, &Interfaces::own(&files)),
         cores: Cores {
             usable: match processor::allowed() {
                 Ok(cpus) => {

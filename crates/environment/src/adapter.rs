@@ -5,32 +5,29 @@ use std::path::Path;
 use linerate_os::adapter;
 
 use crate::{
-    Group, Reading,
+    Group, Interfaces, Reading,
     facts::{Facts, missing},
+    interfaces::FOLDER,
 };
 
 /// What the names of adapters' groups begin with.
 pub(crate) const PREFIX: &str = "adapter ";
 
-/// More interfaces than this are containers' and bridges' of a busy host; the first ones by name are kept.
-const INTERFACES_LIMIT: usize = 64;
+/// What `/sys` tells of an interface.
+const OF_SYS: [&str; 6] = ["MTU", "state", "speed in Mb/s", "receive queues", "send queues", "NUMA node"];
 
 /// The group of each interface.
-pub(crate) fn facts(root: &Path) -> Vec<(String, Group)> {
-    let facts = Facts::below(root);
-    facts
-        .names("/sys/class/net")
-        .into_iter()
-        // Beside interfaces there are files: bonding_masters.
-        .filter(|name| facts.path(&format!("/sys/class/net/{name}")).is_dir())
-        .take(INTERFACES_LIMIT)
-        .map(|name| (name.clone(), of_interface(root, &name)))
-        .collect()
+pub(crate) fn facts(root: &Path, interfaces: &Interfaces) -> Vec<(String, Group)> {
+    let group = |name: &String| match &interfaces.in_sys {
+        Ok(()) => of_interface(root, name),
+        Err(reason) => OF_SYS.map(|fact| (fact.to_owned(), missing(reason.clone()))).into(),
+    };
+    interfaces.names.iter().map(|name| (name.clone(), group(name))).collect()
 }
 
 fn of_interface(root: &Path, name: &str) -> Group {
     let mut facts = Facts::below(root);
-    let folder = format!("/sys/class/net/{name}");
+    let folder = format!("{FOLDER}/{name}");
     facts.file("MTU", &format!("{folder}/mtu"));
     facts.file("state", &format!("{folder}/operstate"));
     // -1, or an error, where the driver does not know: veth, loopback, virtio without a host that tells.
@@ -113,6 +110,21 @@ mod tests {
         assert_eq!(value("tls-hw-rx-offload"), Some("off"));
         assert_eq!(value("tls-hw-record"), None);
         assert_eq!(value("offloads that are on"), Some("rx-gro tls-hw-tx-offload"));
+    }
+
+    #[test]
+    fn what_sys_does_not_tell_of_has_the_same_facts_with_the_reason() {
+        let root = Path::new("/linerate/none");
+        let names = vec!["eth0".to_owned()];
+        let mut interfaces = Interfaces { names, in_sys: Ok(()) };
+        let named = |interfaces: &Interfaces| -> Vec<String> {
+            facts(root, interfaces).remove(0).1.into_keys().collect()
+        };
+        let known = named(&interfaces);
+        interfaces.in_sys = Err("another namespace".to_owned());
+        assert_eq!(named(&interfaces), known);
+        let group = facts(root, &interfaces).remove(0).1;
+        assert!(group.values().all(|answer| *answer == missing("another namespace")), "{group:?}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod adapter;
 mod cpu;
 mod facts;
 mod files;
+mod interfaces;
 mod kernel;
 mod limits;
 mod memory;
@@ -19,6 +20,7 @@ mod software;
 use std::{collections::BTreeMap, path::Path};
 
 pub use files::{Files, value, words};
+pub use interfaces::{FOLDER as INTERFACES_FOLDER, Interfaces};
 pub use reading::Reading;
 
 /// A group of facts: what is asked, and the answer.
@@ -42,7 +44,8 @@ pub fn kernel_and_processor() -> (String, String) {
 /// Reads the environment of this process.
 #[must_use]
 pub fn capture() -> BTreeMap<String, Group> {
-    let mut environment = of_files(Path::new("/"));
+    let root = Path::new("/");
+    let mut environment = of_files(root, &Interfaces::own(&Files::below(root)));
     if let Some(cpu) = environment.get_mut("cpu") {
         cpu::ask_processor(cpu);
     }
@@ -59,7 +62,7 @@ pub fn capture() -> BTreeMap<String, Group> {
 }
 
 /// What the files below `root` tell: of this machine, or of another whose files were recorded.
-fn of_files(root: &Path) -> BTreeMap<String, Group> {
+fn of_files(root: &Path, interfaces: &Interfaces) -> BTreeMap<String, Group> {
     let mut environment: BTreeMap<String, Group> = [
         ("kernel", kernel::facts(root)),
         ("cpu", cpu::facts(root)),
@@ -69,7 +72,7 @@ fn of_files(root: &Path) -> BTreeMap<String, Group> {
     ]
     .map(|(name, group)| (name.to_owned(), group))
     .into();
-    for (interface, group) in adapter::facts(root) {
+    for (interface, group) in adapter::facts(root, interfaces) {
         environment.insert(format!("{}{interface}", adapter::PREFIX), group);
     }
     environment

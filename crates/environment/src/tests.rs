@@ -11,7 +11,7 @@ fn machine(sample: &str) -> BTreeMap<String, Group> {
         fs::create_dir_all(path.parent().expect("a folder")).expect("made");
         fs::write(path, content).expect("written");
     }
-    of_files(root.path())
+    of_files(root.path(), &Interfaces::recorded(&Files::below(root.path())))
 }
 
 fn answer<'a>(environment: &'a BTreeMap<String, Group>, group: &str, fact: &str) -> &'a Reading<String> {

@@ -1,10 +1,13 @@
 //! What a network adapter's driver says of itself: its name, firmware, and which features are switched on
-//! (`SIOCETHTOOL`, as ethtool(8) asks), what it has counted; and which adapter carries a connection.
+//! (`SIOCETHTOOL`, as ethtool(8) asks), what it has counted; which adapter carries a connection, and
+//! which interfaces there are.
 
 mod beneath;
+mod interfaces;
 mod route;
 
 pub use beneath::{Beneath, Obstacle, beneath};
+pub use interfaces::{Interface, interfaces, shows};
 pub use route::towards;
 
 use std::{collections::BTreeMap, io};

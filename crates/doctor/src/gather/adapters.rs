@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use linerate_environment::{Files, Reading};
+use linerate_environment::{Files, INTERFACES_FOLDER, Interfaces, Reading};
 use linerate_os::adapter;
 
 use crate::facts::{Adapter, Interrupt};
 
-/// More interfaces than this are containers' and bridges' of a busy host; the first ones by name are looked at.
-const INTERFACES_LIMIT: usize = 64;
 /// More interrupts than this no adapter has.
 const INTERRUPTS_LIMIT: usize = 1024;
 /// Counters of what went wrong, of those that all interfaces have.
@@ -23,56 +21,37 @@ const COUNTERS: [&str; 7] = [
 ];
 
 /// Asks for all but loopback.
-///
-/// /proc/net/dev has those of this process' network namespace; /sys/class/net those of the namespace that /sys was
-/// mounted in. Where they differ, /sys tells of other interfaces, which may have the same names: it is not asked.
-pub(super) fn gather(files: &Files<'_>) -> Vec<Adapter> {
-    let mut in_sys = files.names("/sys/class/net");
-    // Beside interfaces there are files: bonding_masters.
-    in_sys.retain(|name| files.path(&format!("/sys/class/net/{name}")).is_dir());
-    let own = files.text("/proc/net/dev").value().map_or_else(|| in_sys.clone(), |table| listed(table));
-    let sys_is_ours = own == in_sys;
-    own.into_iter()
-        .filter(|name| name != "lo")
-        .take(INTERFACES_LIMIT)
-        .map(|name| {
-            let folder = sys_is_ours.then(|| format!("/sys/class/net/{name}"));
-            of_interface(files, name, folder.as_deref())
-        })
-        .collect()
+pub(super) fn gather(files: &Files<'_>, interfaces: &Interfaces) -> Vec<Adapter> {
+    let names = interfaces.names.iter().filter(|name| *name != "lo");
+    names.map(|name| of_interface(files, name.clone(), interfaces.in_sys.as_ref().err())).collect()
 }
 
-const ELSEWHERE: &str = "/sys shows another network namespace";
-
-/// The interfaces of /proc/net/dev in order: a line each, after two of headings, the name before a colon.
-fn listed(table: &str) -> Vec<String> {
-    let names = table.lines().skip(2).filter_map(|line| line.split_once(':'));
-    let mut names: Vec<String> = names.map(|(name, _)| name.trim().to_owned()).collect();
-    names.sort_unstable();
-    names
-}
-
-fn of_interface(files: &Files<'_>, name: String, folder: Option<&str>) -> Adapter {
-    let told = |file: &str| match folder {
-        Some(folder) => files.text(&format!("{folder}/{file}")),
-        None => Reading::NotAvailable(ELSEWHERE.to_owned()),
+/// `elsewhere` is why /sys is not asked.
+fn of_interface(files: &Files<'_>, name: String, elsewhere: Option<&String>) -> Adapter {
+    let folder = &format!("{INTERFACES_FOLDER}/{name}");
+    let told = |file: &str| match elsewhere {
+        None => files.text(&format!("{folder}/{file}")),
+        Some(reason) => Reading::NotAvailable(reason.clone()),
     };
     let refused =
         |what: &'static str| move |error: std::io::Error| format!("the driver tells no {what}: {error}");
     Adapter {
         // Devices that cannot know say "unknown".
         up: told("operstate").value().is_none_or(|state| state != "down"),
-        is_device: folder.is_some_and(|folder| files.path(&format!("{folder}/device")).exists()),
-        lower: folder
-            .map(|folder| files.names(folder))
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|name| name.strip_prefix("lower_"))
-            .map(str::to_owned)
-            .collect(),
-        beneath: folder
-            .and_then(|_| adapter::beneath(&files.path("/sys/class/net"), &name).ok())
-            .unwrap_or_else(|| adapter::Beneath { ports: vec![name.clone()], ..Default::default() }),
+        is_device: elsewhere.is_none() && files.path(&format!("{folder}/device")).exists(),
+        lower: match elsewhere {
+            None => files
+                .names(folder)
+                .iter()
+                .filter_map(|name| name.strip_prefix("lower_"))
+                .map(str::to_owned)
+                .collect(),
+            Some(_) => Vec::new(),
+        },
+        beneath: match elsewhere {
+            None => adapter::beneath(&files.path(INTERFACES_FOLDER), &name).unwrap_or_else(|_| alone(&name)),
+            Some(_) => alone(&name),
+        },
         driver: reading(adapter::driver(&name).map_err(refused("name"))),
         features: reading(adapter::feature_states(&name).map_err(refused("features"))),
         channels: reading(adapter::channels(&name).map_err(refused("number of queues"))),
@@ -84,9 +63,9 @@ fn of_interface(files: &Files<'_>, name: String, folder: Option<&str>) -> Adapte
             Reading::Value(node) => reading(node.parse().map_err(|_| "it belongs to no node".to_owned())),
             Reading::NotAvailable(_) => Reading::NotAvailable("it is no device on a bus".to_owned()),
         },
-        interrupts: match folder {
-            Some(folder) => interrupts(files, folder),
-            None => Reading::NotAvailable(ELSEWHERE.to_owned()),
+        interrupts: match elsewhere {
+            None => interrupts(files, folder),
+            Some(reason) => Reading::NotAvailable(reason.clone()),
         },
         tls_counters: reading(adapter::statistics(&name).map_err(refused("counters")))
             .map(|counters| counters.into_iter().filter(|(counter, _)| counter.contains("tls")).collect()),
@@ -100,6 +79,10 @@ fn of_interface(files: &Files<'_>, name: String, folder: Option<&str>) -> Adapte
             .collect::<BTreeMap<_, _>>(),
         name,
     }
+}
+
+fn alone(name: &str) -> adapter::Beneath {
+    adapter::Beneath { ports: vec![name.to_owned()], ..adapter::Beneath::default() }
 }
 
 fn reading<T>(result: Result<T, String>) -> Reading<T> {
@@ -174,8 +157,6 @@ mod tests {
         };
         let device = "sys/class/net/linerate-none0/device";
         for (path, text) in [
-            ("sys/class/net/bonding_masters", "bond0"),
-            ("sys/class/net/lo/mtu", "65536"),
             ("sys/class/net/linerate-none0/mtu", "9000"),
             ("sys/class/net/linerate-none0/operstate", "down"),
             (&format!("{device}/numa_node"), "1"),
@@ -190,9 +171,9 @@ mod tests {
         ] {
             write(path, text);
         }
-        let table = "Inter-|   Receive\n face |bytes\nlinerate-none0: 1 2\n  eth7: 1 2\n    lo: 3 4\n";
-        write("proc/net/dev", table);
-        let adapters = gather(&Files::below(root.path()));
+        let names = ["eth7", "lo", "linerate-none0"].map(str::to_owned).to_vec();
+        let mut interfaces = Interfaces { names, in_sys: Ok(()) };
+        let adapters = gather(&Files::below(root.path()), &interfaces);
         let [_, adapter] = &adapters[..] else { panic!("{adapters:?}") };
         assert_eq!(adapter.name, "linerate-none0");
         assert!(adapter.is_device && !adapter.up);
@@ -208,13 +189,13 @@ mod tests {
         assert!(adapter.driver.value().is_none() && adapter.features.value().is_none());
 
         // In another namespace /sys tells of interfaces that are not ours, even under the same name.
-        write("proc/net/dev", &table.replace("lo:", "eth9:"));
-        let adapters = gather(&Files::below(root.path()));
-        let names: Vec<&str> = adapters.iter().map(|adapter| adapter.name.as_str()).collect();
-        assert_eq!(names, ["eth7", "eth9", "linerate-none0"]);
+        interfaces.in_sys = Err("another namespace".to_owned());
+        let adapters = gather(&Files::below(root.path()), &interfaces);
+        assert_eq!(adapters.len(), 2);
         for adapter in &adapters {
-            assert!(adapter.mtu_bytes == Reading::NotAvailable(ELSEWHERE.to_owned()));
+            assert_eq!(adapter.mtu_bytes, Reading::NotAvailable("another namespace".to_owned()));
             assert!(adapter.errors.is_empty() && adapter.interrupts.value().is_none());
+            assert!(adapter.lower.is_empty() && !adapter.is_device);
         }
     }
 }

@@ -97,6 +97,56 @@ fn a_veth_without_tso_is_told_and_the_advice_helps() {
     assert_eq!(names, ["doc0", "doc1"], "those of this namespace, whatever /sys shows");
 }
 
+/// The namespace that `/sys` was mounted in is the machine's: an interface of ours, even with the name and number of one of
+/// the machine's, gets none of that one's facts, and ours where `/sys` is mounted anew.
+#[test]
+fn facts_are_of_the_interfaces_of_this_namespace() {
+    const NAME: &str = "facts_are_of_the_interfaces_of_this_namespace";
+    let told = |name: &str, file: &str| fs::read_to_string(format!("/sys/class/net/{name}/{file}")).ok();
+    let of_machine = fs::read_dir("/sys/class/net").into_iter().flatten().flatten().find_map(|entry| {
+        let name = entry.file_name().into_string().ok().filter(|name| name != "lo")?;
+        let index: u32 = told(&name, "ifindex")?.trim().parse().ok()?;
+        Some((name, index))
+    });
+    let Some((name, index)) = of_machine else {
+        return skip(NAME, "this machine has no interface but loopback");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"
+        ip link add "$IF" index "$INDEX" mtu 1234 type veth peer name doc1 index 4711
+        env PATH=/linerate/none "$LINERATE" doctor --json > "$OUT/foreign.json" || [ $? = 3 ]
+        unshare --mount sh -e -c '
+            mount -t sysfs sysfs /sys 2> "$OUT/refused" || exit 0
+            env PATH=/linerate/none "$LINERATE" doctor --json > "$OUT/own.json" || [ $? = 3 ]'
+    "#;
+    let settings = format!("export OUT='{}' IF='{name}' INDEX={index};", folder.path().display());
+    if in_namespaces(NAME, &format!("{settings} {script}")).is_none() {
+        return;
+    }
+    let read = |file: &str| -> Option<Value> {
+        Some(serde_json::from_slice(&fs::read(folder.path().join(file)).ok()?).unwrap())
+    };
+    let groups = |report: &Value| -> Vec<String> {
+        let groups = report["environment"].as_object().unwrap().keys();
+        groups.filter_map(|group| group.strip_prefix("adapter ")).map(str::to_owned).collect()
+    };
+    let mut expected = vec!["doc1".to_owned(), "lo".to_owned(), name.clone()];
+    expected.sort_unstable();
+    let foreign = read("foreign.json").unwrap();
+    assert_eq!(groups(&foreign), expected);
+    for interface in &expected {
+        let mtu = &foreign["environment"][format!("adapter {interface}")]["MTU"];
+        assert!(mtu.to_string().contains("/sys shows another network namespace"), "{interface}: {mtu}");
+    }
+    let Some(own) = read("own.json") else {
+        let refused = fs::read_to_string(folder.path().join("refused")).unwrap();
+        return skip(NAME, &format!("the second half: {}", refused.trim()));
+    };
+    assert_eq!(groups(&own), expected);
+    let mtu = &own["environment"][format!("adapter {name}")]["MTU"];
+    assert!(mtu.to_string().contains("1234"), "{mtu}");
+}
+
 #[test]
 fn without_net_admin_it_is_the_host_that_has_to_load_the_module() {
     const NAME: &str = "without_net_admin_it_is_the_host_that_has_to_load_the_module";

@@ -55,9 +55,11 @@ impl Adapters {
     /// `known` is forgotten: somebody may have changed something.
     pub(crate) fn find(known: &Self) -> Self {
         let folder = Path::new("/sys/class/net");
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let interfaces: Vec<Interface> = names.map(|name| ask(folder, name)).collect();
+        let own = adapter::interfaces().unwrap_or_default();
+        // What stands beneath an interface is told by /sys alone, and that may show another namespace.
+        let folder = adapter::shows(folder, &own).then_some(folder);
+        let interfaces: Vec<Interface> =
+            own.into_iter().map(|interface| ask(folder, interface.name)).collect();
         Self::on(routes(&interfaces), known)
     }
 
@@ -123,13 +125,14 @@ impl Adapters {
 }
 
 /// Asks the kernel for an interface.
-fn ask(folder: &Path, name: String) -> Interface {
+fn ask(folder: Option<&Path>, name: String) -> Interface {
     let states = adapter::feature_states(&name).ok();
     let alone = || Beneath { ports: vec![name.clone()], ..Beneath::default() };
+    let beneath = folder.and_then(|folder| adapter::beneath(folder, &name).ok());
     Interface {
         driver: adapter::driver(&name).unwrap_or_default().name,
         feature: states.and_then(|states| states.get(TLS_FEATURE).copied()),
-        beneath: adapter::beneath(folder, &name).unwrap_or_else(|_| alone()),
+        beneath: beneath.unwrap_or_else(alone),
         name,
     }
 }

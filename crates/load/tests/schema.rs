@@ -3,15 +3,13 @@
 mod support;
 
 use std::fs;
-use std::path::Path;
 
-use linerate_end_to_end::{check_schema_is_complete, schema_faults};
 use linerate_load::plan::{BodyUse, Until};
+use linerate_schema::{check_schema_is_complete, published, schema_faults, unused_fields};
 use serde_json::Value;
 
 fn schema() -> Value {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/linerate-load-1.json");
-    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+    published("linerate-load-1")
 }
 
 fn faults(report: &Value) -> Vec<String> {
@@ -41,9 +39,11 @@ fn reports() -> Vec<Value> {
 #[test]
 fn what_is_printed_is_what_the_schema_says() {
     check_schema_is_complete(&schema());
-    for report in reports() {
-        assert_eq!(faults(&report), Vec::<String>::new());
+    let reports = reports();
+    for report in &reports {
+        assert_eq!(faults(report), Vec::<String>::new());
     }
+    assert_eq!(unused_fields(&schema(), &reports), Vec::<String>::new(), "never printed");
 }
 
 #[test]

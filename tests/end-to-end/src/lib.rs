@@ -16,7 +16,6 @@ mod client;
 mod program;
 mod raw_client;
 mod raw_record;
-mod schema;
 mod server;
 mod site;
 
@@ -26,7 +25,6 @@ pub use certificate::{Algorithm, CertificatePair};
 pub use client::{Client, ClientSetup, HttpResponse, SecretLog, connect, reset};
 pub use program::{Finished, Program, curl, is_installed, openssl};
 pub use raw_client::{RawClient, Received, content_type};
-pub use schema::{check_schema_is_complete, schema_faults};
 pub use server::{Server, ServerSetup, Signal};
 pub use site::{ODD_LENGTHS, Site, pattern};
 

@@ -1,16 +1,13 @@
 //! What is reported, of the machine, a certificate and servers.
 
 use crate::{doctor, findings};
-use linerate_end_to_end::{
-    Algorithm, CertificatePair, ServerSetup, Site, check_schema_is_complete, is_installed, schema_faults,
-    skip,
-};
+use linerate_end_to_end::{Algorithm, CertificatePair, ServerSetup, Site, is_installed, skip};
+use linerate_schema::{check_schema_is_complete, published, schema_faults};
 use serde_json::Value;
-use std::{fs, net::TcpListener, path::Path, process::Command};
+use std::{net::TcpListener, process::Command};
 
 fn schema() -> Value {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/linerate-doctor-1.json");
-    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+    published("linerate-doctor-1")
 }
 
 /// JSON of a run that may end with 0 or 3, as something is to be changed on most machines.

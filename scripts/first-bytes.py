@@ -98,8 +98,10 @@ def main():
                            f"listen {SERVER}:8444 ssl; root {root}; ssl_certificate {certificate};\n"
                            f"ssl_certificate_key {key}; ssl_protocols TLSv1.3; }} }}\n")
             commands["nginx"] = (8444, ["nginx", "-c", path])
+        # The calibration of who runs this decides nothing.
+        environment = os.environ | {"XDG_STATE_HOME": folder.name}
         for _, command in commands.values():
-            servers.append(subprocess.Popen(within + command, stdout=subprocess.DEVNULL))
+            servers.append(subprocess.Popen(within + command, stdout=subprocess.DEVNULL, env=environment))
         time.sleep(1)
         # Sockets belong to the namespace in which they were made.
         handle = os.open(f"/run/netns/{spaces['client']}", os.O_RDONLY)

@@ -1,17 +1,20 @@
 //! Sealing: each cipher, out of place and in place, in full and in short records.
 
-use std::io;
+use std::{io, time::Duration};
 
 use linerate_record::{Aead, ContentType, RecordError, RecordLimit, Sealer, TrafficKey, Version};
 
-use crate::{Figures, loopback::cpu_ns};
+use crate::{
+    Figures,
+    stretch::{Enough, cost_of_each_ns},
+};
 
 /// Bytes of plaintext in the records that are measured: from two sizes follow what a byte and what a record cost.
 pub(crate) const SHORT_BYTES: usize = 1024;
 /// As most records of a long response.
 pub(crate) const FULL_BYTES: usize = 16_384;
 /// How long each is measured in a round.
-const PIECE_NS: f64 = 3e6;
+const TIME: Duration = Duration::from_millis(3);
 
 /// The name of the cipher as the calibration has it.
 pub(crate) fn name(aead: Aead) -> &'static str {
@@ -57,17 +60,11 @@ pub(crate) fn sealer(aead: Aead) -> Result<Sealer, RecordError> {
 /// What one call costs in nanoseconds.
 fn each(mut call: impl FnMut() -> Result<(), RecordError>) -> Result<f64, RecordError> {
     /// Between two looks at the clock.
-    const CALLS: u32 = 16;
-    let began = cpu_ns();
-    let mut calls = 0;
-    loop {
+    const CALLS: u64 = 16;
+    cost_of_each_ns(Enough { units: u64::MAX, time: TIME }, || {
         for _ in 0..CALLS {
             call()?;
         }
-        calls += CALLS;
-        let elapsed = cpu_ns() - began;
-        if elapsed >= PIECE_NS {
-            return Ok(elapsed / f64::from(calls));
-        }
-    }
+        Ok(CALLS)
+    })
 }

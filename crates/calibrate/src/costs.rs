@@ -2,20 +2,28 @@
 //!
 //! The slope, what a byte of a long transfer costs, is measured as a whole. How it divides into bytes, records and calls
 //! is known from sealing and sending in two sizes each, and matters for responses of a few records only.
+//!
+//! Over loopback the sender does the receiver's work, too, which is the same for all that are compared there. An adapter
+//! cannot be measured there. So where one is, the way to its peer counts: the user engine is measured on it as well, and
+//! kernel TLS is taken to differ from it by as much as over loopback.
 
 use linerate_placement::{Cipher, Engine, EngineCosts, EngineFigures};
 use linerate_record::Aead;
 
-use crate::{Figures, calls, ciphers, engines, figures::rounded};
+use crate::{
+    Figures, calls, ciphers,
+    engines::{self, KERNEL, NIC, USER, USER_TO_PEER},
+    figures::rounded,
+};
 
 /// Every engine that was measured, with every cipher.
 pub(crate) fn engines(figures: &Figures, batch_bytes: usize) -> Vec<EngineFigures> {
     let mut found = Vec::new();
     for aead in Aead::ALL {
         for (engine, name, call_bytes) in [
-            (Engine::User, "user", batch_bytes),
-            (Engine::Kernel, "kernel", engines::KERNEL_CALL_BYTES),
-            (Engine::Nic, "nic", engines::KERNEL_CALL_BYTES),
+            (Engine::User, USER, batch_bytes),
+            (Engine::Kernel, KERNEL, engines::KERNEL_CALL_BYTES),
+            (Engine::Nic, NIC, engines::KERNEL_CALL_BYTES),
         ] {
             if let Some(costs) = of_engine(figures, name, aead, call_bytes as u64) {
                 found.push(EngineFigures::new(engine, cipher(aead), &costs));
@@ -34,7 +42,7 @@ fn cipher(aead: Aead) -> Cipher {
 }
 
 fn of_engine(figures: &Figures, name: &str, aead: Aead, call_bytes: u64) -> Option<EngineCosts> {
-    let slope_ns = figures.median(&engines::per_byte(name, aead))?;
+    let slope_ns = on_the_way(figures, name, aead, engines::per_byte)?;
     let per_record_ns =
         fixed(figures, ciphers::FULL_BYTES, ciphers::SHORT_BYTES, |bytes| ciphers::figure(aead, bytes))?;
     let per_call_ns = fixed(figures, calls::LONG_BYTES, calls::SHORT_BYTES, calls::figure)?;
@@ -47,11 +55,11 @@ fn of_engine(figures: &Figures, name: &str, aead: Aead, call_bytes: u64) -> Opti
         costs.per_call_ns *= most_ns / shared_ns;
     }
     costs.per_byte_ns = slope_ns - costs.slope_ns_per_byte();
-    if let Some(small_ns) = figures.median(&engines::small_response(name, aead)) {
+    if let Some(small_ns) = on_the_way(figures, name, aead, engines::small_response) {
         costs.per_response_ns = (small_ns - costs.cost_ns(engines::SMALL_BYTES as u64)).max(0.0);
     }
     costs.set_up_ns = figures.median(&engines::set_up(name, aead)).unwrap_or(0.0);
-    costs.set_up_wait_ns = figures.median(crate::adapter::WAIT).filter(|_| name == "nic").unwrap_or(0.0);
+    costs.set_up_wait_ns = figures.median(crate::adapter::WAIT).filter(|_| name == NIC).unwrap_or(0.0);
     Some(EngineCosts {
         set_up_ns: rounded(costs.set_up_ns),
         set_up_wait_ns: rounded(costs.set_up_wait_ns),
@@ -61,6 +69,16 @@ fn of_engine(figures: &Figures, name: &str, aead: Aead, call_bytes: u64) -> Opti
         per_response_ns: rounded(costs.per_response_ns),
         ..costs
     })
+}
+
+/// What an engine costs on the way that counts.
+fn on_the_way(figures: &Figures, name: &str, aead: Aead, what: fn(&str, Aead) -> String) -> Option<f64> {
+    let median = |name| figures.median(&what(name, aead));
+    match median(USER_TO_PEER) {
+        Some(to_peer_ns) if name == USER => Some(to_peer_ns),
+        Some(to_peer_ns) if name == KERNEL => Some((to_peer_ns + median(KERNEL)? - median(USER)?).max(0.0)),
+        _ => median(name),
+    }
 }
 
 /// What two sizes cost beside their bytes: where the line through both meets no bytes.
@@ -89,8 +107,8 @@ mod tests {
         for bytes in [calls::SHORT_BYTES, calls::LONG_BYTES] {
             figures.add(calls::figure(bytes), 500.0 + 0.08 * bytes as f64);
         }
-        figures.add(engines::per_byte("user", aead), slope_ns);
-        figures.add(engines::small_response("user", aead), 4000.0);
+        figures.add(engines::per_byte(USER, aead), slope_ns);
+        figures.add(engines::small_response(USER, aead), 4000.0);
         figures
     }
 
@@ -103,6 +121,25 @@ mod tests {
         let costs = user.costs();
         assert!((costs.slope_ns_per_byte() - 0.2).abs() < 0.002, "{costs:?}");
         assert!((costs.cost_ns(engines::SMALL_BYTES as u64) - 4000.0).abs() < 20.0, "{costs:?}");
+    }
+
+    #[test]
+    fn where_an_adapter_is_the_way_to_its_peer_counts() {
+        let aead = Aead::Aes128Gcm;
+        let mut figures = figures(0.4);
+        for (engine, slope_ns, small_ns) in
+            [(KERNEL, 0.5, 4500.0), (USER_TO_PEER, 0.3, 3000.0), (NIC, 0.1, 3200.0)]
+        {
+            figures.add(engines::per_byte(engine, aead), slope_ns);
+            figures.add(engines::small_response(engine, aead), small_ns);
+        }
+        let found = engines(&figures, 262_144);
+        let [user, kernel, nic] = &found[..] else { panic!("{found:?}") };
+        for (engine, slope_ns, small_ns) in [(user, 0.3, 3000.0), (kernel, 0.4, 3500.0), (nic, 0.1, 3200.0)] {
+            let costs = engine.costs();
+            assert!((costs.slope_ns_per_byte() - slope_ns).abs() < 0.003, "{engine:?}");
+            assert!((costs.cost_ns(engines::SMALL_BYTES as u64) - small_ns).abs() < 20.0, "{engine:?}");
+        }
     }
 
     #[test]

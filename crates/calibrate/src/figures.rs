@@ -8,6 +8,8 @@ pub struct Figures(BTreeMap<String, Vec<f64>>);
 
 /// Rounds that differ by more than this share of their median, over the middle half of them, are told.
 const UNSTEADY: f64 = 0.15;
+/// So many of them are named.
+const NAMED: usize = 3;
 
 impl Figures {
     /// Adds a round's figure.
@@ -35,14 +37,23 @@ impl Figures {
         self.0.keys().filter_map(|name| Some((name.clone(), rounded(self.median(name)?)))).collect()
     }
 
-    /// What differed much from round to round, in words.
+    /// What differed much from round to round, in words: how much of it, and what most.
     pub(crate) fn unsteady(&self) -> Option<String> {
-        let named = |name: &String| {
-            let spread = self.spread(name).filter(|spread| *spread > UNSTEADY)?;
-            Some(format!("{name} by {:.0} %", spread * 100.0))
-        };
-        let unsteady: Vec<String> = self.0.keys().filter_map(named).collect();
-        (!unsteady.is_empty()).then(|| format!("rounds differed (quartiles): {}", unsteady.join(", ")))
+        let spread =
+            |name: &String| Some((self.spread(name).filter(|spread| *spread > UNSTEADY)?, name.clone()));
+        let mut unsteady: Vec<(f64, String)> = self.0.keys().filter_map(spread).collect();
+        unsteady.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        let most =
+            unsteady.iter().take(NAMED).map(|(spread, name)| format!("{name} by {:.0} %", spread * 100.0));
+        let most = most.collect::<Vec<_>>().join(", ");
+        (!unsteady.is_empty()).then(|| {
+            format!(
+                "{} of {} figures differed from round to round by more than {:.0} % (quartiles), most of all {most}",
+                unsteady.len(),
+                self.0.len(),
+                UNSTEADY * 100.0
+            )
+        })
     }
 }
 
@@ -60,8 +71,10 @@ pub(crate) fn rounded(figure: f64) -> f64 {
     if figure == 0.0 || !figure.is_finite() {
         return figure;
     }
-    let scale = 10_f64.powi(2 - figure.abs().log10().floor() as i32);
-    (figure * scale).round() / scale
+    let places = 2 - figure.abs().log10().floor() as i32;
+    // A power of ten that is a whole number, so that 98,800 does not become 98,799.999.
+    let scale = 10_f64.powi(places.abs());
+    if places < 0 { (figure / scale).round() * scale } else { (figure * scale).round() / scale }
 }
 
 #[cfg(test)]
@@ -78,14 +91,23 @@ mod tests {
         assert_eq!(figures.median("a_ns"), Some(4.0));
         assert_eq!(figures.spread("a_ns"), Some(0.5));
         assert_eq!(figures.median("c_ns"), None);
-        assert_eq!(figures.unsteady().as_deref(), Some("rounds differed (quartiles): a_ns by 50 %"));
+        let unsteady = "1 of 2 figures differed from round to round by more than 15 % (quartiles), most of all a_ns by 50 %";
+        assert_eq!(figures.unsteady().as_deref(), Some(unsteady));
         assert_eq!(figures.medians().get("b_ns"), Some(&7.0));
     }
 
     #[test]
     fn three_digits_are_kept() {
-        for (figure, expected) in [(0.123_456, 0.123), (98_765.4, 98_800.0), (0.0, 0.0), (7.0, 7.0)] {
+        for (figure, expected) in [
+            (0.123_456, 0.123),
+            (98_765.4, 98_800.0),
+            (7.07e8, 7.07e8),
+            (0.0, 0.0),
+            (7.0, 7.0),
+            (12.66, 12.7),
+        ] {
             assert_eq!(rounded(figure), expected);
+            assert_eq!(rounded(figure).to_string(), expected.to_string());
         }
     }
 }

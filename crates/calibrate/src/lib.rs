@@ -6,9 +6,11 @@
 //! - [`ciphers`]: sealing records, out of place and in place, at two sizes.
 //! - [`calls`]: a system call, and copies into a socket.
 //! - [`engines`]: the user engine and kernel TLS over loopback, long transfers and small responses; kernel TLS' set-up.
-//! - [`adapter`]: setting connections up in an adapter that encrypts, if another host or namespace takes them.
+//! - [`adapter`]: an adapter that encrypts, and the user engine on the same way, if another host or namespace is at the
+//!   other end.
 //!
 //! Times are CPU time of the sending thread, pinned to a core of its own: TCP's work is in it, for every engine alike.
+//! Each thing has its time in a round ([`stretch`]): slow machines send less, and take no longer.
 //! [`costs`] makes of it the terms of the cost model, [`report`] says what they mean.
 
 #![forbid(unsafe_code)]
@@ -16,13 +18,15 @@
 mod adapter;
 mod calls;
 mod ciphers;
+mod content;
 mod costs;
 mod engines;
 mod figures;
-mod loopback;
 mod quiet;
 mod report;
 mod sink;
+mod stretch;
+mod way;
 
 use std::{
     fmt, io,
@@ -33,6 +37,12 @@ use std::{
 use linerate_http::ImfFixdate;
 use linerate_os::processor;
 use linerate_placement::{CALIBRATION_SCHEMA, Calibration, Machine};
+use linerate_record::Aead;
+
+use adapter::Adapter;
+use content::Content;
+use engines::NotMoved;
+use way::Way;
 
 pub use figures::Figures;
 pub use report::report;
@@ -65,7 +75,7 @@ pub struct Outcome {
 /// Why nothing could be measured.
 #[derive(Debug)]
 pub struct CalibrateError {
-    doing: &'static str,
+    doing: String,
     source: io::Error,
 }
 
@@ -82,14 +92,14 @@ impl std::error::Error for CalibrateError {
 }
 
 /// For `map_err`: what was being done.
-pub(crate) fn while_doing(doing: &'static str) -> impl Fn(io::Error) -> CalibrateError {
-    move |source| CalibrateError { doing, source }
+fn while_doing(doing: impl Into<String>) -> impl FnOnce(io::Error) -> CalibrateError {
+    |source| CalibrateError { doing: doing.into(), source }
 }
 
 /// Measures. `progress` is told of each round before it begins: its number from 1, and how many there are.
 ///
 /// # Errors
-/// The system refuses what no machine should: sockets over loopback, memory, a thread.
+/// The system refuses what no machine should: sockets over loopback, memory, a thread. Nobody answers at the peer.
 pub fn calibrate(
     options: &Options,
     mut progress: impl FnMut(u32, u32) + Send,
@@ -99,54 +109,123 @@ pub fn calibrate(
     let (receiving, sending) = (cpus.first().copied().unwrap_or(0), cpus.last().copied().unwrap_or(0));
     let mut notes = Vec::new();
     if receiving == sending {
-        notes.push("one CPU for both ends: waiting for each other is in the figures".to_owned());
+        notes.push("both ends had one CPU: what taking turns costs is in the figures".to_owned());
     }
-    let bench = loopback::Bench::new(receiving).map_err(while_doing("making content in memory"))?;
+    notes.extend(stretch::coarseness());
+    let mut bench = Bench {
+        content: Content::new().map_err(while_doing("making content in memory"))?,
+        loopback: Way::over_loopback(receiving).map_err(while_doing("connecting over loopback"))?,
+        adapter: adapter_of(options.peer)?,
+        figures: Figures::default(),
+        lacks: Aead::ALL.map(|_| None),
+    };
     let rounds = options.rounds.max(1);
     let watch = quiet::Watch::begin();
     // A thread of its own: pinning it leaves the caller where it was, and its CPU time is nobody else's.
-    let measured = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             processor::pin_current_thread(sending).map_err(while_doing("pinning a thread"))?;
-            let mut figures = Figures::default();
-            let mut lacks = Vec::new();
-            for round in 1..=rounds {
+            (1..=rounds).try_for_each(|round| {
                 progress(round, rounds);
-                ciphers::measure(&mut figures).map_err(while_doing("sealing records"))?;
-                calls::measure(&bench, &mut figures).map_err(while_doing("calling the kernel"))?;
-                engines::measure(&bench, &mut figures, &mut lacks)
-                    .map_err(while_doing("sending over loopback"))?;
-            }
-            let adapter = adapter::measure(options, &bench, &mut figures);
-            Ok::<_, CalibrateError>((figures, lacks, adapter))
+                bench.round()
+            })
         });
         thread
             .join()
             .unwrap_or_else(|_| Err(while_doing("measuring")(io::Error::other("the thread ended early"))))
-    });
-    let (figures, lacks, adapter) = measured?;
-    notes.extend(lacks);
+    })?;
+    notes.extend(bench.lacks_in_words());
     notes.extend(watch.end());
-    notes.extend(figures.unsteady());
-    let nic = adapter.unwrap_or_else(|why| {
-        notes.push(format!("adapters were not measured: {why}"));
-        None
-    });
-    if nic.is_some() {
-        notes.push("the size of the adapter's flow table was not measured: it is the default's".to_owned());
+    notes.extend(bench.figures.unsteady());
+    Ok(bench.outcome(notes))
+}
+
+/// The adapter that leads to the peer, if there is one; or why none is measured, in words.
+fn adapter_of(peer: Option<SocketAddr>) -> Result<Result<Adapter, String>, CalibrateError> {
+    let Some(peer) = peer else { return Ok(Err(adapter::nobody_there())) };
+    let way = Way::to(peer).map_err(while_doing(format!(
+        "connecting to {peer} (`linerate calibrate --sink {peer}` is to run there)"
+    )))?;
+    Ok(Adapter::on(way, peer))
+}
+
+/// What is measured with, and what was measured.
+struct Bench {
+    content: Content,
+    loopback: Way,
+    /// The adapter, or why none is measured (any more).
+    adapter: Result<Adapter, String>,
+    figures: Figures,
+    /// Why kernel TLS was not measured, in words, in the order of [`Aead::ALL`].
+    lacks: [Option<String>; Aead::ALL.len()],
+}
+
+impl Bench {
+    fn round(&mut self) -> Result<(), CalibrateError> {
+        let Self { content, loopback, adapter, figures, lacks } = self;
+        ciphers::measure(figures).map_err(while_doing("sealing records"))?;
+        calls::measure(loopback, figures).map_err(while_doing("calling the kernel"))?;
+        for (aead, lack) in Aead::ALL.into_iter().zip(lacks) {
+            engines::user(engines::USER, content, loopback, aead, figures)
+                .map_err(while_doing("sending over loopback"))?;
+            if lack.is_none() {
+                let measured = engines::kernel(content, loopback, aead, figures);
+                *lack = measured.err().map(|why: NotMoved| why.to_string());
+            }
+        }
+        if let Ok(found) = adapter
+            && let Err(why) = found.measure(content, figures)
+        {
+            *adapter = Err(why);
+        }
+        Ok(())
     }
-    let (kernel, cpu) = linerate_environment::kernel_and_processor();
-    let calibration = Calibration {
-        schema: CALIBRATION_SCHEMA.to_owned(),
-        measured_at: now(),
-        measured_by: format!("linerate {}", env!("CARGO_PKG_VERSION")),
-        machine: Machine { kernel, cpu },
-        measured: figures.medians(),
-        notes,
-        engines: costs::engines(&figures, bench.batch_bytes()),
-        nic,
-    };
-    Ok(Outcome { calibration, figures })
+
+    /// Why kernel TLS was not measured: once, if it is the same for all ciphers.
+    fn lacks_in_words(&self) -> Vec<String> {
+        let of = |index: usize| self.lacks[index].as_deref();
+        match of(0) {
+            Some(why) if (1..self.lacks.len()).all(|index| of(index) == Some(why)) => {
+                vec![format!("kernel TLS was not measured: {why}")]
+            }
+            _ => Aead::ALL
+                .into_iter()
+                .zip(&self.lacks)
+                .filter_map(|(aead, lack)| {
+                    let why = lack.as_ref()?;
+                    Some(format!("kernel TLS with {} was not measured: {why}", ciphers::name(aead)))
+                })
+                .collect(),
+        }
+    }
+
+    fn outcome(self, mut notes: Vec<String>) -> Outcome {
+        let figures = self.figures;
+        let mut batch_bytes = self.loopback.batch_bytes();
+        let nic = match &self.adapter {
+            Ok(adapter) => {
+                notes.extend(adapter.notes());
+                batch_bytes = adapter.batch_bytes();
+                adapter.found(&figures)
+            }
+            Err(why) => {
+                notes.push(format!("adapters were not measured: {why}"));
+                None
+            }
+        };
+        let (kernel, cpu) = linerate_environment::kernel_and_processor();
+        let calibration = Calibration {
+            schema: CALIBRATION_SCHEMA.to_owned(),
+            measured_at: now(),
+            measured_by: format!("linerate {}", env!("CARGO_PKG_VERSION")),
+            machine: Machine { kernel, cpu },
+            measured: figures.medians(),
+            notes,
+            engines: costs::engines(&figures, batch_bytes),
+            nic,
+        };
+        Outcome { calibration, figures }
+    }
 }
 
 /// The time as RFC 3339 has it, by way of the form of HTTP, which knows the calendar: `Sat, 21 Nov 2026 15:58:20 GMT`.
@@ -184,6 +263,9 @@ mod tests {
         let mut rounds = Vec::new();
         let outcome = calibrate(&options, |round, of| rounds.push((round, of))).expect("loopback is there");
         assert_eq!(rounds, [(1, 1)]);
+        // Two of the ciphers' notes are one: what all lack is said once.
+        let lacks = outcome.calibration.notes.iter().filter(|note| note.starts_with("kernel TLS"));
+        assert!(lacks.count() < 3, "{:?}", outcome.calibration.notes);
         let text = outcome.calibration.to_text().expect("sound figures");
         let read = Calibration::parse(&text).expect("its own form");
         assert_eq!(read.machine, outcome.calibration.machine);
@@ -196,5 +278,18 @@ mod tests {
             assert!(user.cost_ns(1 << 20) > user.cost_ns(1 << 10));
         }
         assert!(report(&outcome).contains("AES-128-GCM"));
+    }
+
+    #[test]
+    fn a_peer_that_does_not_answer_is_told_before_anything_is_measured() {
+        let closed =
+            std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
+        let options = Options { rounds: 1, peer: Some(closed) };
+        let fault =
+            calibrate(&options, |_, _| panic!("it measures")).expect_err("nobody listens there").to_string();
+        let begins = format!(
+            "calibrating: connecting to {closed} (`linerate calibrate --sink {closed}` is to run there): "
+        );
+        assert!(fault.starts_with(&begins), "{fault}");
     }
 }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use linerate_placement::{Cipher, Costs, Engine, bytes_in_words};
+use linerate_placement::{Cipher, Costs, Engine, NicFigures, bytes_in_words};
 use linerate_record::Aead;
 
-use crate::{Figures, Outcome, ciphers, engines};
+use crate::{Figures, Outcome, adapter, ciphers, engines, figures::rounded};
 
 /// A few lines for people.
 #[must_use]
@@ -15,23 +15,24 @@ pub fn report(outcome: &Outcome) -> String {
     // Writing to a String cannot fail, here and below.
     let _ = writeln!(text, "{}, {}\n", calibration.machine.cpu, calibration.machine.kernel);
     text.push_str("CPU time of the sender over loopback, medians (and the distance of the quartiles)\n");
-    let _ =
-        writeln!(text, "{:<20} {:>16} {:>18} {:>18} {:>18}", "", "seal 16 KiB", "user", "kernel", "adapter");
+    let _ = writeln!(text, "{:<20} {:>16} {:>18} {:>18}", "", "seal 16 KiB", "user", "kernel");
     for aead in Aead::ALL {
         let seal = ciphers::figure(aead, ciphers::FULL_BYTES);
-        let rate = figures.median(&seal).map(|ns| format!("{:.1} GB/s", ciphers::FULL_BYTES as f64 / ns));
+        let rate = figures.median(&seal).map(|ns| format!("{} GB/s", short(ciphers::FULL_BYTES as f64 / ns)));
         let cost = |engine: &str| s_per_gb(figures, &engines::per_byte(engine, aead));
         let _ = writeln!(
             text,
-            "{:<20} {:>16} {:>18} {:>18} {:>18}",
+            "{:<20} {:>16} {:>18} {:>18}",
             ciphers::name(aead),
             rate.unwrap_or_else(|| "–".to_owned()),
-            cost("user"),
-            cost("kernel"),
-            cost("nic"),
+            cost(engines::USER),
+            cost(engines::KERNEL),
         );
     }
     text.push('\n');
+    if let Some(nic) = &calibration.nic {
+        text.push_str(&of_adapter(figures, nic));
+    }
     let costs = Costs::from(calibration);
     for cipher in Cipher::ALL {
         for engine in [Engine::Kernel, Engine::Nic] {
@@ -53,12 +54,37 @@ pub fn report(outcome: &Outcome) -> String {
     text
 }
 
+/// What was measured on the way through the adapter.
+fn of_adapter(figures: &Figures, nic: &NicFigures) -> String {
+    let mut text = format!("The same to the peer, by {} ({})\n", nic.device, nic.driver);
+    let _ = writeln!(text, "{:<20} {:>16} {:>18} {:>18}", "", "", "user", "adapter");
+    for aead in Aead::ALL {
+        let cost = |engine: &str| s_per_gb(figures, &engines::per_byte(engine, aead));
+        let (user, adapter) = (cost(engines::USER_TO_PEER), cost(engines::NIC));
+        let _ = writeln!(text, "{:<20} {:>16} {user:>18} {adapter:>18}", ciphers::name(aead), "");
+    }
+    let us = |name: &str| figures.median(name).map_or("–".to_owned(), |ns| short(ns / 1000.0));
+    let _ = writeln!(
+        text,
+        "{} set-ups a second, each torn down again; one computes for {} µs, and waits for {} µs\n",
+        nic.set_ups_per_s,
+        us(&engines::set_up(engines::NIC, Aead::Aes128Gcm)),
+        us(adapter::WAIT),
+    );
+    text
+}
+
+/// Three digits, without an exponent.
+fn short(figure: f64) -> String {
+    rounded(figure).to_string()
+}
+
 /// `0.31 s/GB (4 %)`, or a dash.
 fn s_per_gb(figures: &Figures, name: &str) -> String {
     // A nanosecond a byte is a second a gigabyte.
     match (figures.median(name), figures.spread(name)) {
-        (Some(cost), Some(spread)) => format!("{cost:.3} s/GB ({:.0} %)", spread * 100.0),
-        (Some(cost), None) => format!("{cost:.3} s/GB"),
+        (Some(cost), Some(spread)) => format!("{} s/GB ({:.0} %)", short(cost), spread * 100.0),
+        (Some(cost), None) => format!("{} s/GB", short(cost)),
         _ => "–".to_owned(),
     }
 }

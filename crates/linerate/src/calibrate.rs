@@ -18,12 +18,14 @@ Examples:
   linerate calibrate
       Into the state directory, where `linerate serve` finds it.
   linerate calibrate --output calibration.toml && linerate serve . --calibration calibration.toml
+  sudo linerate calibrate --output /var/lib/linerate/calibration.toml
+      For the service of deploy/, which has its own state directory.
   linerate calibrate --quick --output -
-      In a second, to standard output.
+      In two seconds, to standard output.
   linerate calibrate --sink 192.0.2.2:9000
   linerate calibrate --peer 192.0.2.2:9000
       With an adapter that encrypts: the first on another host (or in another namespace), which
-      throws away what comes, the second here.";
+      throws away what comes, the second here. The user engine is measured on that way, too.";
 
 #[derive(Args, Debug)]
 pub(crate) struct CalibrateArguments {
@@ -55,12 +57,21 @@ pub(crate) fn calibrate(arguments: &CalibrateArguments) -> Result<ExitCode, Box<
         crate::print(format!("throws away what comes to {}\n", listener.local_addr()?).as_bytes())?;
         return Err(cannot(sink(&listener)).into());
     }
-    // Before measuring: whoever has no place to write to need not wait.
     let output = match &arguments.output {
         Some(path) => path.clone(),
-        None => linerate_server::default_calibration()
-            .ok_or("neither XDG_STATE_HOME nor HOME is set: say by --output where to write")?,
+        None => linerate_server::default_calibration().ok_or(
+            "there is no state directory (STATE_DIRECTORY, XDG_STATE_HOME or HOME is to name one): say by --output \
+             where to write",
+        )?,
     };
+    let is_printed = output == Path::new("-");
+    let cannot_be_written = |error: io::Error| {
+        format!("{}: cannot be written: {error}; --output names another place", output.display())
+    };
+    if !is_printed {
+        // Before measuring: whoever has no place to write to need not wait.
+        try_to_write(&output).map_err(cannot_be_written)?;
+    }
     let options =
         Options { rounds: if arguments.quick { QUICK_ROUNDS } else { ROUNDS }, peer: arguments.peer };
     let is_watched = io::stderr().is_terminal();
@@ -74,26 +85,42 @@ pub(crate) fn calibrate(arguments: &CalibrateArguments) -> Result<ExitCode, Box<
         let _ = write!(io::stderr(), "\r{:24}\r", "");
     }
     let text = outcome.calibration.to_text()?;
-    if output == Path::new("-") {
+    if is_printed {
         crate::print(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    write_file(&output, &text)
-        .map_err(|error| format!("{}: cannot be written: {error}", output.display()))?;
-    crate::print(format!("{}\n{}\n", report(&outcome), output.display()).as_bytes())?;
+    write_file(&output, &text).map_err(cannot_be_written)?;
+    let use_it = match arguments.output {
+        None => "`linerate serve` finds it there".to_owned(),
+        Some(_) => format!("`linerate serve --calibration {}` places connections by it", output.display()),
+    };
+    crate::print(format!("{}\nwritten to {}: {use_it}\n", report(&outcome), output.display()).as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Makes a file beside it, as [`write_file`] will, and takes it away again.
+fn try_to_write(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+        fs::create_dir_all(folder)?;
+    }
+    fs::File::create(beside(path))?;
+    fs::remove_file(beside(path))
 }
 
 /// Writes beside and renames: a server that reads meanwhile sees the old file or the new one.
 fn write_file(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder)?;
-    }
-    let beside = path.with_extension(format!("{}.new", std::process::id()));
+    let beside = beside(path);
     let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
         // It may not even be there.
         let _ = fs::remove_file(&beside);
     }
     written
+}
+
+fn beside(path: &Path) -> PathBuf {
+    path.with_extension(format!("{}.new", std::process::id()))
 }

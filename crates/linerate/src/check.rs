@@ -18,8 +18,9 @@ pub(crate) fn check(source: &Source) -> Result<String, Box<dyn Error>> {
     let warnings = linerate_server::check(&settings)?;
     let mut said = Summary(&settings).to_string();
     if settings.engine == EngineChoice::Auto && settings.https_port().is_some() {
-        for line in linerate_server::break_evens(&settings)? {
-            writeln!(said, "{:<14} {line}", "placement")?;
+        // The first is what the others follow from.
+        for (index, line) in linerate_server::break_evens(&settings)?.iter().enumerate() {
+            writeln!(said, "{:<14} {line}", if index == 0 { "costs" } else { "placement" })?;
         }
     }
     for warning in warnings {

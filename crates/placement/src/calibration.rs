@@ -257,6 +257,14 @@ impl Calibration {
         (!sound).then(|| (None, "nic: set_ups_per_s is a number above 0".to_owned()))
     }
 
+    /// The same without the adapter.
+    #[must_use]
+    pub fn without_adapter(mut self) -> Self {
+        self.nic = None;
+        self.engines.retain(|figures| Engine::named(&figures.engine) != Some(Engine::Nic));
+        self
+    }
+
     /// Why it says nothing about this machine, if it is another one that it was measured on.
     #[must_use]
     pub fn misfit(&self, here: &Machine) -> Option<Misfit> {
@@ -265,6 +273,24 @@ impl Calibration {
         };
         differing("processor", &self.machine.cpu, &here.cpu)
             .or_else(|| differing("kernel", &self.machine.kernel, &here.kernel))
+    }
+}
+
+impl NicFigures {
+    /// Why they say nothing about this machine, if their adapter is not in it: `driver_here` is who drives the interface of
+    /// that name here, if there is one.
+    #[must_use]
+    pub fn misfit(&self, driver_here: Option<&str>) -> Option<String> {
+        let Self { device, driver, .. } = self;
+        let here = match driver_here {
+            Some(here) if here == driver => return None,
+            Some(here) => format!("which {here} drives here"),
+            None => "which is not here".to_owned(),
+        };
+        Some(format!(
+            "it was measured with the adapter {device} ({driver}), {here}, so what it says of adapters is not used: \
+             `linerate calibrate --peer` measures the one that is"
+        ))
     }
 }
 

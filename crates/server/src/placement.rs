@@ -100,6 +100,14 @@ impl Plan {
         std::iter::once(self.basis.in_words()).chain(ciphers).collect()
     }
 
+    /// What a start says of placement: what is going to happen, and by which figures it is decided, where it is.
+    pub(crate) fn at_start(&self) -> Vec<String> {
+        // Of a file that is not used a warning has told.
+        let told = matches!(self.basis, Basis::Misfit { .. }) || self.policy.mode != Mode::Auto;
+        let costs = (!told).then(|| format!("costs: {}", self.basis.in_words()));
+        std::iter::once(self.summary()).chain(costs).collect()
+    }
+
     /// What is going to happen, in a line: `engine auto: user for all; ...`.
     pub(crate) fn summary(&self) -> String {
         match self.policy.mode {

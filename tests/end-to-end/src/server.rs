@@ -142,6 +142,9 @@ impl ServerSetup {
             .arg("serve")
             .args(&self.arguments)
             .env("NOTIFY_SOCKET", &manager)
+            // What it keeps is its own; and the calibration of who runs the tests is none of it.
+            .env("XDG_STATE_HOME", self.folder.path().join("state"))
+            .env_remove("STATE_DIRECTORY")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(File::create(&stdout).expect("a file for standard output"))

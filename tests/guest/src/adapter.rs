@@ -107,16 +107,26 @@ impl Adapter {
     /// # Panics
     /// If openssl cannot be run.
     #[must_use]
-    pub fn hold_connection(&self, to: IpAddr, port: u16) -> HeldConnection {
-        let client = Command::new("ip")
-            .args(["netns", "exec", FAR, "openssl", "s_client", "-tls1_2", "-quiet", "-connect"])
-            .arg(SocketAddr::new(to, port).to_string())
+    pub fn hold_connection(&self, to: IpAddr, port: u16) -> Held {
+        let to = SocketAddr::new(to, port).to_string();
+        self.hold("openssl", &["s_client", "-tls1_2", "-quiet", "-connect", &to])
+    }
+
+    /// A program of the far side that goes on until it is dropped.
+    ///
+    /// # Panics
+    /// If it cannot be run.
+    #[must_use]
+    pub fn hold(&self, program: &str, arguments: &[&str]) -> Held {
+        let started = Command::new("ip")
+            .args(["netns", "exec", FAR, program])
+            .args(arguments)
             // Held open: it ends when it is told to.
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        HeldConnection(client.expect("openssl can be run"))
+        Held(started.unwrap_or_else(|error| panic!("{program} cannot be run: {error}")))
     }
 
     /// Changes a parameter of the loaded module.
@@ -174,11 +184,11 @@ impl Adapter {
     }
 }
 
-/// See [`Adapter::hold_connection`]. Ended when dropped.
+/// See [`Adapter::hold`]. Ended when dropped.
 #[derive(Debug)]
-pub struct HeldConnection(Child);
+pub struct Held(Child);
 
-impl Drop for HeldConnection {
+impl Drop for Held {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -10,7 +10,7 @@ mod nginx;
 mod openssl_session;
 mod statistics;
 
-pub use adapter::{Adapter, HeldConnection, assert_well, insert, ip, kernel_messages, remove};
+pub use adapter::{Adapter, Held, assert_well, insert, ip, kernel_messages, remove};
 pub use nginx::Nginx;
 pub use openssl_session::OpensslSession;
 pub use statistics::{Kernel, TlsStatistics};

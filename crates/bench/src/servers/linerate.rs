@@ -1,4 +1,7 @@
 //! linerate as it is started under test.
+//!
+//! `linerate auto` decides by the calibration that `linerate calibrate` left in the state directory of who runs the bench,
+//! as any server of theirs would; where there is none, by published figures. Which it was is told with its version.
 
 use std::path::Path;
 
@@ -19,7 +22,21 @@ pub(super) fn probe(program: &[String], mode: Mode) -> Result<String, String> {
     if let Some(reason) = system::no_adapter_that_encrypts().filter(|_| mode == Mode::Nic) {
         return Err(reason);
     }
-    system::output_of(program, &["--version"]).map(|said| said.lines().next().unwrap_or_default().to_owned())
+    let said = system::output_of(program, &["--version"])?;
+    let version = said.lines().next().unwrap_or_default();
+    if mode != Mode::Auto {
+        return Ok(version.to_owned());
+    }
+    let checked = system::output_of(program, &["check", "/", "--engine", "auto"])?;
+    Ok(format!("{version}, {}", basis(&checked).unwrap_or("costs not told")))
+}
+
+/// What `linerate check` says its costs are from, without the path: `measured at 2026-11-21T12:00:00Z`.
+fn basis(checked: &str) -> Option<&str> {
+    let costs = checked.lines().find_map(|line| line.strip_prefix("costs "))?.trim_start();
+    let measured = costs.find("measured at ").map(|start| &costs[start..]);
+    // What follows a semicolon is what to do about it.
+    measured.or(Some(costs)).and_then(|text| text.split(';').next())
 }
 
 pub(super) fn refusal(workload: &Workload) -> Option<String> {
@@ -92,6 +109,15 @@ mod tests {
             let settings = source.load().unwrap_or_else(|error| panic!("{error}\n{text}"));
             assert_eq!(settings.workers.map(std::num::NonZeroUsize::get), Some(2), "{text}");
         }
+    }
+
+    #[test]
+    fn what_auto_decides_by_is_told_without_the_path() {
+        let measured = "listen         *:8443\ncosts          /home/me/calibration.toml, measured at 2026-11-21T12:00:00Z\n";
+        assert_eq!(basis(measured), Some("measured at 2026-11-21T12:00:00Z"));
+        let published = "costs          published figures; `linerate calibrate` measures this machine\n";
+        assert_eq!(basis(published), Some("published figures"));
+        assert_eq!(basis("placement      none\n"), None);
     }
 
     #[test]

@@ -97,6 +97,33 @@ fn another_machine_is_told() {
 }
 
 #[test]
+fn another_adapter_is_told_and_left_out() {
+    let mut calibration = example();
+    let nic = EngineCosts { per_byte_ns: 0.01, ..EngineCosts::FREE };
+    calibration.engines.push(EngineFigures::new(Engine::Nic, Cipher::Aes128Gcm, &nic));
+    let adapter = calibration.nic.clone().unwrap();
+    assert_eq!(adapter.misfit(Some("mlx5_core")), None);
+    let begins = "it was measured with the adapter eth0 (mlx5_core), ";
+    for (driver, here) in
+        [(Some("virtio_net"), "which virtio_net drives here, "), (None, "which is not here, ")]
+    {
+        let said = adapter.misfit(driver).unwrap();
+        assert!(
+            said.starts_with(&format!("{begins}{here}so what it says of adapters is not used")),
+            "{said}"
+        );
+    }
+    assert_eq!(*Costs::from(&calibration).of(Engine::Nic, Cipher::Aes128Gcm), nic);
+    let costs = Costs::from(&calibration.without_adapter());
+    assert_eq!(costs.nic_limits, NicLimits::DEFAULT);
+    assert_eq!(
+        costs.of(Engine::Nic, Cipher::Aes128Gcm),
+        Costs::defaults().of(Engine::Nic, Cipher::Aes128Gcm)
+    );
+    assert_eq!(costs.of(Engine::User, Cipher::Aes128Gcm).per_byte_ns, 0.25);
+}
+
+#[test]
 fn costs_are_those_of_the_file() {
     let mut calibration = example();
     calibration.engines[1].per_byte_ns = 0.05;

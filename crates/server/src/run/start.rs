@@ -88,11 +88,11 @@ impl Server {
         let plan = Plan::new(&settings, costs, cpus.len());
         let found = kernel::find(&settings, &plan, &Found::default());
         let snapshot = Snapshot::new(0, &settings, sites, acceptor, https_port, found.clone(), plan.clone());
-        let summary = snapshot.plan.summary();
+        let placement = snapshot.plan.at_start();
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
         let workers = start_workers(&cpus, ears, &snapshots, log.as_ref(), &settings)?;
         let admin = admin_socket.as_ref().and_then(|socket| socket.local_addr().ok());
-        announce(&settings, &listening, admin, &cpus, development.as_ref(), &summary);
+        announce(&settings, &listening, admin, &cpus, development.as_ref(), &placement);
         let admin_state = Arc::new(new_admin_state(&workers, log.as_ref(), &snapshots));
         Ok(Self {
             source,
@@ -127,14 +127,14 @@ pub fn check(settings: &Settings) -> Result<Vec<String>, ServeError> {
     let (basis, _) = placement::load(settings).map_err(ServeError::Calibration)?;
     // The development certificate would be made now, which is no part of a check.
     if !wants_tls || settings.needs_development_certificate() {
-        return Ok(misfit(&basis).into_iter().collect());
+        return Ok(basis.misfit().into_iter().collect());
     }
     let acceptor = first_acceptor(settings, None)?;
-    Ok(certificate_warnings(&acceptor).chain(misfit(&basis)).collect())
+    Ok(certificate_warnings(&acceptor).chain(basis.misfit()).collect())
 }
 
-/// What [`EngineChoice::Auto`](linerate_config::EngineChoice) would decide by, a line for each cipher: from which size of
-/// response on another engine pays. Whether this machine has that engine is not looked at.
+/// What [`EngineChoice::Auto`](linerate_config::EngineChoice) would decide by: where the costs are from, then a line for each
+/// cipher, from which size of response on another engine pays. Whether this machine has that engine is not looked at.
 ///
 /// # Errors
 /// [`ServeError::Calibration`].
@@ -220,15 +220,8 @@ fn warn_about(settings: &Settings, sites: &Sites, binder: &Binder, open_files: u
 
 /// A calibration that is about another machine is no fault of this one.
 pub(super) fn warn_about_calibration(basis: &Basis) {
-    if let Some(warning) = misfit(basis) {
+    if let Some(warning) = basis.misfit() {
         report::warn(&warning);
-    }
-}
-
-fn misfit(basis: &Basis) -> Option<String> {
-    match basis {
-        Basis::Misfit { path, why } => Some(format!("the calibration {}: {why}", path.display())),
-        Basis::Defaults | Basis::Calibrated { .. } => None,
     }
 }
 
@@ -239,7 +232,7 @@ fn announce(
     admin: Option<SocketAddr>,
     cpus: &[Option<usize>],
     development: Option<&DevelopmentCertificate>,
-    placement: &str,
+    placement: &[String],
 ) {
     let workers = describe_workers(cpus);
     for listener in listening {
@@ -262,7 +255,7 @@ fn announce(
         report::note(&line);
     }
     if listening.iter().any(|listener| listener.kind == ListenerKind::Tls) {
-        report::note(placement);
+        placement.iter().for_each(|line| report::note(line));
     }
     if let Some(admin) = admin {
         report::note(&format!("http://{admin}/  admin: /healthz, /metrics, /placement"));

@@ -66,8 +66,7 @@ plaintext = true
 command = ["sh", "-c", "mkdir -p {{folder}}/other && head -c 1000 /dev/zero > {{folder}}/other/1000-0.bin && exec {{linerate}} serve {{folder}}/other --listen http://{{address}}:{{port}}"]
 "#
     ));
-    let finished =
-        small.run("out", &[]).env("XDG_DATA_HOME", small.path("data")).env("HOME", small.path("home")).run();
+    let finished = small.run("out", &[]).run();
     assert_eq!(finished.status.code(), Some(1));
     let result = small.result("out");
     let reason = |server: &str| rounds(&result, server)[0]["failed"]["reason"].as_str().unwrap().to_owned();

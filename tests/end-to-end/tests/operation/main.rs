@@ -5,6 +5,7 @@
 mod support;
 
 mod access_log;
+mod calibrate;
 mod cold_files;
 mod file_faults;
 mod limits;

@@ -95,6 +95,7 @@ impl Scene {
             .arg(linerate_binary())
             .args(arguments)
             .env("NOTIFY_SOCKET", self.manager.path())
+            .env("XDG_STATE_HOME", self.manager.folder.path())
             .stdin(OwnedFd::from(socket))
             .stderr(std::fs::File::create(stderr).unwrap())
             .spawn()
@@ -201,7 +202,8 @@ fn systemd_itself_can_hand_the_socket_over() {
     let scene = Scene::new();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let child = Command::new("systemd-socket-activate")
-        .args(["-l", &address.to_string()])
+        .args(["-l", &address.to_string(), "-E", "XDG_STATE_HOME"])
+        .env("XDG_STATE_HOME", scene.manager.folder.path())
         .arg(linerate_binary())
         .args(scene.arguments(address))
         .stderr(Stdio::null())
@@ -218,6 +220,7 @@ fn the_manager_is_told_of_start_reload_and_end() {
     let child = Command::new(linerate_binary())
         .args(scene.arguments("127.0.0.1:0".parse().unwrap()))
         .env("NOTIFY_SOCKET", scene.manager.path())
+        .env("XDG_STATE_HOME", scene.manager.folder.path())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();

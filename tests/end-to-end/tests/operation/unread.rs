@@ -25,11 +25,12 @@ fn standard_error_that_nobody_reads_holds_no_worker_up() {
     let site = Site::empty();
     site.add("small", b"small");
     std::os::unix::fs::symlink(SHORTER_THAN_IT_SAYS, site.path().join("short")).unwrap();
-    let (_keys, pair) = certificate_folder();
+    let (keys, pair) = certificate_folder();
     let child = Command::new(linerate_binary())
         .args(["serve", "--listen", "127.0.0.1:0", "--workers", "1", "--symlinks", "anywhere"])
         .args(["--admin", "127.0.0.1:0", "--cert"])
         .args([pair.certificate.as_os_str(), "--key".as_ref(), pair.key.as_os_str(), site.path().as_os_str()])
+        .env("XDG_STATE_HOME", keys.path())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();

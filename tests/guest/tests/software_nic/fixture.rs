@@ -1,7 +1,7 @@
 //! What these tests need: the adapter, a site of odd lengths, and nginx before it.
 
 use linerate_end_to_end::{CertificatePair, Server, ServerSetup, Site, linerate_binary, skip};
-use linerate_guest_tests::{Adapter, HeldConnection, Nginx, TlsStatistics, has_kernel_tls};
+use linerate_guest_tests::{Adapter, Held, Nginx, TlsStatistics, has_kernel_tls};
 use std::net::IpAddr;
 use tempfile::TempDir;
 
@@ -78,7 +78,7 @@ impl Fixture {
 
     /// A connection to nginx that asks for nothing; see [`Adapter::hold_connection`].
     #[track_caller]
-    pub(crate) fn hold_connection(&self) -> HeldConnection {
+    pub(crate) fn hold_connection(&self) -> Held {
         self.adapter.hold_connection(self.nginx.kernel_tls.ip(), self.nginx.kernel_tls.port())
     }
 

@@ -3,7 +3,7 @@
 
 use crate::fixture::{Fixture, LARGE};
 use linerate_end_to_end::{Server, ServerSetup, calibration_with_nic, wait_until};
-use linerate_guest_tests::TlsStatistics;
+use linerate_guest_tests::{Adapter, TlsStatistics};
 use linerate_placement::{EngineCosts, NicFigures};
 
 /// Too small for a set-up.
@@ -16,8 +16,8 @@ impl Fixture {
     fn auto(&self, folder: &std::path::Path, placement: &str) -> Server {
         let nic = EngineCosts { per_byte_ns: 0.1, set_up_ns: 500_000.0, ..EngineCosts::FREE };
         let figures = NicFigures {
-            device: "made up".to_owned(),
-            driver: "made up".to_owned(),
+            device: Adapter::NEAR_DEVICE.to_owned(),
+            driver: "linerate_nic".to_owned(),
             set_ups_per_s: 1000.0,
             flow_table_flows: 1000,
         };

@@ -56,6 +56,8 @@ impl Linerate {
         command.arg("--cert").arg(&setting.certificate.chain).arg("--key").arg(&setting.certificate.key);
         command.args(["--workers", "1", "--cpus", &setting.cpu.to_string()]);
         command.args(&self.flags);
+        // Whoever compares, published figures decide; --linerate-flag names a calibration where one is to.
+        command.env("XDG_STATE_HOME", setting.run_folder);
         RunningServer::start(Self::NAME, self.version()?, command, endpoints, setting)
     }
 }

@@ -1,5 +1,6 @@
 //! linerate's kernel engine, where there is a kernel for it.
 
+mod calibrate;
 mod faults;
 mod fixture;
 mod key_updates;

@@ -6,7 +6,7 @@ use rustls::version::{TLS12, TLS13};
 
 /// Fetches these one after the other on one connection, compares every byte, and returns engine and reason of each, as the
 /// access log has them.
-fn fetch(fixture: &Fixture, server: &Server, client: &mut Client, names: &[&str]) -> Vec<String> {
+pub(crate) fn fetch(fixture: &Fixture, server: &Server, client: &mut Client, names: &[&str]) -> Vec<String> {
     let before = server.stdout().lines().count();
     for name in names {
         assert!(client.get(name).body == fixture.site.bytes(name), "{name}");

@@ -1,56 +1,65 @@
-//! Connections over loopback whose other end throws away what comes, on a CPU of its own; and the sender's CPU time.
+//! Ways to another end that throws away what comes: over loopback, on a CPU of its own, or to another host.
 
 use std::{
     fs::File,
     io,
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     os::fd::AsFd,
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use linerate_os::{
-    file,
-    mapping::Mapping,
     processor,
     socket::{self, Follows},
 };
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    time::{ClockId, clock_gettime},
-};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Larger than most caches of level 2: a transfer's source comes from level 3 or memory, as a server's does.
-pub(crate) const CONTENT_BYTES: usize = 32 << 20;
 /// `user_engine.batch` if nobody says otherwise.
 const LARGEST_BATCH_BYTES: usize = 256 * 1024;
 /// What listeners of TLS have (crates/server).
 const NOT_SENT_LOW_WATER_BYTES: u32 = 16 * 1024;
 /// A peer that takes nothing for so long is gone.
 const PATIENCE_S: i64 = 10;
+/// So long may a peer take to answer.
+const CONNECT_TIME: Duration = Duration::from_secs(3);
 
-/// What all measurements share: content in memory, and where the other end runs.
-pub(crate) struct Bench {
-    pub(crate) content: File,
-    pub(crate) mapping: Mapping,
-    receiving_cpu: usize,
+/// Where the other end is.
+#[derive(Clone, Copy, Debug)]
+enum Far {
+    /// A thread of ours, on this CPU.
+    Loopback { receiving_cpu: usize },
+    /// [`crate::sink`] there.
+    Peer(SocketAddr),
+}
+
+/// A way to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    far: Far,
     batch_bytes: usize,
 }
 
-impl Bench {
-    pub(crate) fn new(receiving_cpu: usize) -> io::Result<Self> {
-        let pattern: Vec<u8> = (0..CONTENT_BYTES as u64)
-            .map(|index| (index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8)
-            .collect();
-        let content = file::in_memory(&pattern)?;
-        let mapping = Mapping::new(&content, CONTENT_BYTES as u64)?;
-        let mut bench = Self { content, mapping, receiving_cpu, batch_bytes: LARGEST_BATCH_BYTES };
-        let connection = bench.connect()?;
+impl Way {
+    /// To a thread of ours on this CPU.
+    pub(crate) fn over_loopback(receiving_cpu: usize) -> io::Result<Self> {
+        Self::with_batch(Far::Loopback { receiving_cpu })
+    }
+
+    /// To a host where [`crate::sink`] runs.
+    pub(crate) fn to(peer: SocketAddr) -> io::Result<Self> {
+        Self::with_batch(Far::Peer(peer))
+    }
+
+    fn with_batch(far: Far) -> io::Result<Self> {
+        let mut way = Self { far, batch_bytes: LARGEST_BATCH_BYTES };
+        let connection = way.connect()?;
         let burst_bytes = socket::burst_bytes(&connection.socket)?;
         // As crates/server's link does: one burst where the kernel paces, else as many as fit.
         let bursts =
             if socket::is_paced(&connection.socket)? { 1 } else { LARGEST_BATCH_BYTES / burst_bytes };
-        bench.batch_bytes = bursts.max(1) * burst_bytes;
-        Ok(bench)
+        way.batch_bytes = bursts.max(1) * burst_bytes;
+        Ok(way)
     }
 
     /// Bytes that the user engine hands to the kernel at once.
@@ -60,15 +69,24 @@ impl Bench {
 
     /// A connection as a TLS listener takes it.
     pub(crate) fn connect(&self) -> io::Result<Connection> {
-        let (ours, theirs) = socket::connected_pair(None)?;
-        socket::prepare_listener(&ours, Some(NOT_SENT_LOW_WATER_BYTES))?;
-        let cpu = self.receiving_cpu;
-        let drain = thread::Builder::new().name("calibrate-sink".to_owned()).spawn(move || {
-            // Where it cannot be pinned it runs where the kernel has it.
-            let _ = processor::pin_current_thread(cpu);
-            drain(&theirs)
-        })?;
-        Ok(Connection { socket: ours, drain: Some(drain) })
+        let (socket, drain) = match self.far {
+            Far::Loopback { receiving_cpu } => {
+                let (ours, theirs) = socket::connected_pair(None)?;
+                let drain = thread::Builder::new().name("calibrate-sink".to_owned()).spawn(move || {
+                    // Where it cannot be pinned it runs where the kernel has it.
+                    let _ = processor::pin_current_thread(receiving_cpu);
+                    drain(&theirs)
+                })?;
+                (ours, Some(drain))
+            }
+            Far::Peer(peer) => {
+                let socket = TcpStream::connect_timeout(&peer, CONNECT_TIME)?;
+                socket.set_nonblocking(true)?;
+                (socket, None)
+            }
+        };
+        socket::prepare_listener(&socket, Some(NOT_SENT_LOW_WATER_BYTES))?;
+        Ok(Connection { socket, drain })
     }
 }
 
@@ -107,11 +125,6 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// One to elsewhere.
-    pub(crate) fn to(socket: TcpStream) -> Self {
-        Self { socket, drain: None }
-    }
-
     /// Sends all of it.
     pub(crate) fn send(&self, mut bytes: &[u8], follows: Follows) -> io::Result<()> {
         while !bytes.is_empty() {
@@ -157,10 +170,4 @@ impl Drop for Connection {
             let _ = drain.join();
         }
     }
-}
-
-/// CPU time of this thread, in nanoseconds.
-pub(crate) fn cpu_ns() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }

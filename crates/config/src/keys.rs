@@ -428,9 +428,11 @@ pub const KEYS: &[Key] = &[
         Section::Placement,
         "nic_set_ups_per_second",
         "integer, 0 to 10000000",
-        "(half of what the adapter can do)",
+        "(all that the adapter can do)",
         "400",
-        "Connections that an adapter is asked to set up in a second, by all workers together; 0 asks for none.",
+        "Connections that an adapter is asked to set up in a second at most, by all workers together; 0 asks for none. Where \
+         set-ups queue at the adapter it is asked for fewer. Where more would gain than there are, those who save most have \
+         them.",
     ),
     key(
         Section::Placement,

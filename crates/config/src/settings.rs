@@ -205,8 +205,8 @@ impl Default for KernelEngine {
 pub struct Placement {
     /// What each engine costs on this machine; `None` takes published figures.
     pub calibration: Option<CalibrationFile>,
-    /// Connections that an adapter is asked to set up in a second, by all workers together; `None` is half of what it can
-    /// do.
+    /// Connections that an adapter is asked to set up in a second at most, by all workers together; `None` is all that it
+    /// can do.
     pub nic_set_ups_per_second: Option<u64>,
     /// A connection of whose bytes more were sent again stays off the adapter.
     pub max_retransmitted_percent: u32,

@@ -188,7 +188,7 @@ fn write_placement(formatter: &mut fmt::Formatter<'_>, settings: &Settings) -> f
     let placement = &settings.placement;
     let set_ups = placement
         .nic_set_ups_per_second
-        .map_or("half of what it can do".to_owned(), |set_ups| format!("{set_ups} a second"));
+        .map_or("all that it can do".to_owned(), |set_ups| format!("{set_ups} a second"));
     let learning = if placement.learning { "on" } else { "off" };
     let trials = match placement.trial_every {
         0 => "none".to_owned(),

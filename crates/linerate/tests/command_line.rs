@@ -206,7 +206,7 @@ fn check_tells_what_auto_would_decide_by() {
     let folder = tempfile::tempdir().unwrap();
     let said = printed(&["check", folder.path().to_str().unwrap(), "--engine", "auto"]);
     for words in [
-        "placement      adapter's set-ups half of what it can do, retransmitted at most 1 %, learning on, trials none",
+        "placement      adapter's set-ups all that it can do, retransmitted at most 1 %, learning on, trials none",
         "costs          published figures; `linerate calibrate` measures this machine",
         "placement      AES-256-GCM: kernel never, nic from ",
     ] {

@@ -47,7 +47,7 @@ pub enum NicMode {
     /// Linux: `tls-hw-tx-offload`; the kernel keeps TCP, the adapter encrypts records as they pass. A flow that is there
     /// stays there until it ends.
     LinuxInline,
-    /// FreeBSD: `TCP_TLS_MODE_IFNET`, the same; the kernel may take the flow back (`TCP_TXTLS_MODE`).
+    /// FreeBSD: `TCP_TLS_MODE_IFNET`, the same; a flow can move between kernel and adapter (`TCP_TXTLS_MODE`).
     FreeBsdIfnet,
     /// FreeBSD: `TCP_TLS_MODE_TOE`, TCP itself is in the adapter (Chelsio T6). Chosen when the connection is accepted,
     /// never during it.
@@ -61,6 +61,13 @@ impl NicMode {
     /// Whether a flow can leave the adapter again, as FreeBSD has it do when it loses packets.
     #[must_use]
     pub fn can_leave(self) -> bool {
+        matches!(self, Self::FreeBsdIfnet)
+    }
+
+    /// Whether a connection that the kernel carries can still move there: FreeBSD's `ktls_set_tx_mode` switches between the
+    /// two either way (sys/kern/uipc_ktls.c); Linux takes a key once.
+    #[must_use]
+    pub fn can_enter_from_kernel(self) -> bool {
         matches!(self, Self::FreeBsdIfnet)
     }
 
@@ -88,6 +95,9 @@ mod tests {
     fn only_freebsd_takes_flows_back() {
         assert!(NicMode::FreeBsdIfnet.can_leave() && NicMode::FreeBsdIfnet.can_enter_midway());
         assert!(!NicMode::LinuxInline.can_leave() && NicMode::LinuxInline.can_enter_midway());
+        assert!(
+            NicMode::FreeBsdIfnet.can_enter_from_kernel() && !NicMode::LinuxInline.can_enter_from_kernel()
+        );
         assert!(!NicMode::FreeBsdToe.can_enter_midway() && !NicMode::Dpu.can_enter_midway());
     }
 }

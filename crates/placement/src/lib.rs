@@ -26,10 +26,13 @@ mod cost;
 mod costs;
 mod engine;
 mod learning;
+mod pace;
 mod placer;
+mod policy;
 mod reason;
 mod signals;
 mod words;
+mod worth;
 
 pub use budget::SetUpBudget;
 pub use calibration::{
@@ -41,7 +44,8 @@ pub use cost::EngineCosts;
 pub use costs::{Costs, NicLimits};
 pub use engine::{Engine, NicMode};
 pub use learning::{Learner, Observed};
-pub use placer::{Mode, Placer, Policy};
+pub use placer::Placer;
+pub use policy::{Mode, Policy};
 pub use reason::{Again, Decision, Reason};
 pub use signals::{ConnectionSignals, MachineSignals, Protocol};
-pub use words::{bytes_in_words, share_in_words};
+pub use words::{bytes_in_words, share_in_words, time_in_words};

@@ -2,7 +2,7 @@
 
 use crate::{
     Engine, Lack,
-    words::{bytes_in_words, share_in_words},
+    words::{bytes_in_words, share_in_words, time_in_words},
 };
 use std::fmt;
 
@@ -99,6 +99,13 @@ pub enum Reason {
         /// What it is asked for at most.
         set_ups_per_s: f64,
     },
+    /// Set-ups on the adapter are short, and go to responses that save more.
+    OthersSaveMore {
+        /// What a set-up would save here, itself deducted.
+        gain_ns: f64,
+        /// What it has to save at this moment.
+        price_ns: f64,
+    },
     /// The adapter has as many flows as it keeps.
     FlowTableFull {
         /// Flows it has.
@@ -167,6 +174,7 @@ labels! {
     Self::Trial { .. } => "trial",
     Self::MovedBefore => "moved_before",
     Self::BudgetSpent { .. } => "budget_spent",
+    Self::OthersSaveMore { .. } => "others_save_more",
     Self::FlowTableFull { .. } => "flow_table_full",
     Self::Lossy { .. } => "lossy",
     Self::RecordLimit { .. } => "record_limit",
@@ -183,7 +191,7 @@ impl Reason {
     #[must_use]
     pub fn index(&self) -> usize {
         /// Where the labels of [`Lack`] begin.
-        const LACKS: usize = 19;
+        const LACKS: usize = 20;
         match self {
             Self::Fixed(_) => 0,
             Self::BelowFrom { .. } => 1,
@@ -195,15 +203,16 @@ impl Reason {
             Self::Trial { .. } => 7,
             Self::MovedBefore => 8,
             Self::BudgetSpent { .. } => 9,
-            Self::FlowTableFull { .. } => 10,
-            Self::Lossy { .. } => 11,
-            Self::RecordLimit { .. } => 12,
-            Self::Http2 => 13,
-            Self::BeforeReload => 14,
-            Self::NotConnected => 15,
-            Self::NotReady => 16,
-            Self::Refused => 17,
-            Self::FellBack => 18,
+            Self::OthersSaveMore { .. } => 10,
+            Self::FlowTableFull { .. } => 11,
+            Self::Lossy { .. } => 12,
+            Self::RecordLimit { .. } => 13,
+            Self::Http2 => 14,
+            Self::BeforeReload => 15,
+            Self::NotConnected => 16,
+            Self::NotReady => 17,
+            Self::Refused => 18,
+            Self::FellBack => 19,
             Self::Lacking(lack) => LACKS + lack.index(),
         }
     }
@@ -218,7 +227,10 @@ impl Reason {
             | Self::NotConnected
             | Self::Refused
             | Self::RecordLimit { .. } => Again::Never,
-            Self::BudgetSpent { .. } | Self::BeforeAfter { .. } | Self::NotReady => Again::NextRecord,
+            Self::BudgetSpent { .. }
+            | Self::OthersSaveMore { .. }
+            | Self::BeforeAfter { .. }
+            | Self::NotReady => Again::NextRecord,
             _ => Again::NextResponse,
         }
     }
@@ -261,6 +273,12 @@ impl fmt::Display for Reason {
             Self::BudgetSpent { set_ups_per_s } => {
                 write!(formatter, "set-up budget spent ({set_ups_per_s:.0}/s)")
             }
+            Self::OthersSaveMore { gain_ns, price_ns } => write!(
+                formatter,
+                "set-ups are short: it would save {}, others save over {}",
+                time_in_words(gain_ns),
+                time_in_words(price_ns)
+            ),
             Self::FlowTableFull { flows, limit } => {
                 write!(formatter, "the adapter has {flows} flows, and keeps {limit}")
             }
@@ -326,6 +344,7 @@ mod tests {
             Reason::Trial { every: 1000 },
             Reason::MovedBefore,
             Reason::BudgetSpent { set_ups_per_s: 850.0 },
+            Reason::OthersSaveMore { gain_ns: 124_000.0, price_ns: 1_300_000.0 },
             Reason::FlowTableFull { flows: 20_000, limit: 20_000 },
             Reason::Lossy { retransmitted: 0.014, limit: 0.01 },
             Reason::RecordLimit { needed: 50, left: 20 },
@@ -360,9 +379,13 @@ mod tests {
         assert_eq!(said(Engine::Kernel, 5), "kernel: 10 MB response, break-even 380 kB");
         assert_eq!(said(Engine::Kernel, 6), "kernel: 10 kB response after 400 kB, break-even 380 kB");
         assert_eq!(said(Engine::User, 9), "user: set-up budget spent (850/s)");
-        assert_eq!(said(Engine::User, 11), "user: 1.4 % of its bytes were retransmitted, over 1 %");
-        assert_eq!(said(Engine::Kernel, 28), "kernel: TLS 1.3 is not offloaded by mlx5_core on 6.12");
-        assert_eq!(said(Engine::User, 29), "user: cipher ChaCha20-Poly1305 not in NIC");
+        assert_eq!(
+            said(Engine::User, 10),
+            "user: set-ups are short: it would save 124 µs, others save over 1.3 ms"
+        );
+        assert_eq!(said(Engine::User, 12), "user: 1.4 % of its bytes were retransmitted, over 1 %");
+        assert_eq!(said(Engine::Kernel, 29), "kernel: TLS 1.3 is not offloaded by mlx5_core on 6.12");
+        assert_eq!(said(Engine::User, 30), "user: cipher ChaCha20-Poly1305 not in NIC");
         let little = Reason::NotCheaper { engine: Engine::Kernel, more_ns_per_byte: -0.002 };
         assert_eq!(little.to_string(), "the kernel engine saves 0.002 ns a byte, too little to be sure");
         for reason in all() {

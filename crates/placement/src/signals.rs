@@ -42,13 +42,11 @@ pub struct MachineSignals {
     pub cpu_left: f64,
     /// Flows that the adapter has now, whoever put them there.
     pub nic_flows: u64,
-    /// Flows that it took in the last second, whoever gave them.
-    pub nic_set_ups_last_s: u64,
 }
 
 impl Default for MachineSignals {
     /// A machine that is busy, and an adapter that is not.
     fn default() -> Self {
-        Self { cpu_left: 0.0, nic_flows: 0, nic_set_ups_last_s: 0 }
+        Self { cpu_left: 0.0, nic_flows: 0 }
     }
 }

@@ -149,9 +149,10 @@ impl Costing<'_> {
     fn least_limit(&self, parts: &[Part], passes: f64) -> (f64, Bottleneck) {
         let (machine, workload) = (self.machine, self.workload);
         let payload = machine.payload_share() * self.body_share(parts) / 8.0 * 1e9;
-        let on_nic = parts.iter().filter(|part| part.sender == Sender::Nic);
-        let (nic_bytes, nic_moved) =
-            on_nic.fold((0.0, 0.0), |(bytes, moved), part| (bytes + part.bytes, moved + part.moved));
+        let on_nic = || parts.iter().filter(|part| part.sender == Sender::Nic);
+        let nic_bytes: f64 = on_nic().map(|part| part.bytes).sum();
+        // Who does not wait goes on without the adapter when there is no set-up to be had.
+        let nic_moved: f64 = on_nic().filter(|part| part.worker_waits).map(|part| part.moved).sum();
         let mut limits = vec![
             (machine.nic_gbit * payload, Bottleneck::NicRate),
             (MOST_MEMORY_LOAD * machine.memory_gb_per_s * 1e9 / passes, Bottleneck::Memory),

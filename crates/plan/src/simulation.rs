@@ -13,6 +13,7 @@ use linerate_placement::{
     Protocol, Reason,
 };
 
+use crate::Size;
 use crate::capacity::Prediction;
 use crate::cost::Costing;
 use crate::fixed::capabilities;
@@ -23,6 +24,8 @@ const MOST_RESPONSES: f64 = 60_000.0;
 const TRIES: u32 = 8;
 /// The worker's heartbeat.
 const HEARTBEAT_NS: u64 = 250_000_000;
+/// Before it counts a run lasts so long at least: the bucket of set-ups fills in less, where there are enough of them.
+const WARM_UP_NS: f64 = 300e6;
 
 /// What a run counted.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,7 +99,12 @@ pub(crate) struct Simulation<'a> {
     number: u64,
     flow_limit: u64,
     flows: u64,
-    set_ups_ns: VecDeque<u64>,
+    /// What the adapter takes for a set-up: one after the other.
+    set_up_ns: u64,
+    /// When it is through with those that it was asked for.
+    adapter_free_ns: u64,
+    /// When each of them is over, and what it took; told then.
+    set_ups: VecDeque<(u64, u64)>,
     heartbeat_ns: u64,
     count_from_ns: u64,
     counts: Counts,
@@ -108,18 +116,22 @@ impl<'a> Simulation<'a> {
         let (machine, workload) = (costing.machine, costing.workload);
         let bytes_per_s = steady.gbit_s * 1e9 / 8.0;
         let connections = concurrency(costing, bytes_per_s);
-        // Three lives of each connection: one to warm up, two that count.
-        let scale = (connections * 3.0 * workload.requests_per_connection as f64 / MOST_RESPONSES).max(1.0);
+        let bytes_per_ns = bytes_per_s / connections * 1e-9;
+        let life_ns = workload.connection_bytes() / bytes_per_ns;
+        // Three lives of each connection, or more of short ones: a third to warm up, the others count.
+        let warm_up_ns = life_ns.max(WARM_UP_NS);
+        let responses_of_each = 3.0 * warm_up_ns / life_ns * workload.requests_per_connection as f64;
+        let scale = (connections * responses_of_each / MOST_RESPONSES).max(1.0);
         let places = (connections / scale).round().max(1.0);
         let scale = connections / places;
         let mut costs = costing.placement_costs(steady.memory_load);
         costs.nic_limits.set_ups_per_s /= scale;
+        // Without an adapter that encrypts nobody asks.
+        let set_up_ns = (1e9 / costs.nic_limits.set_ups_per_s).min(1e18) as u64;
         let flow_limit = (machine.nic_flows as f64 / scale).round() as u64;
         costs.nic_limits.flow_table_flows = flow_limit;
         let nic_mode = if machine.is_linux() { NicMode::LinuxInline } else { NicMode::FreeBsdIfnet };
         let policy = Policy { nic_mode, learning: false, ..Policy::default() };
-        let bytes_per_ns = bytes_per_s / connections * 1e-9;
-        let life_ns = workload.connection_bytes() / bytes_per_ns;
         let mut simulation = Self {
             costing,
             can: capabilities(machine, workload),
@@ -133,19 +145,27 @@ impl<'a> Simulation<'a> {
             number: 0,
             flow_limit,
             flows: 0,
-            set_ups_ns: VecDeque::new(),
+            set_up_ns,
+            adapter_free_ns: 0,
+            set_ups: VecDeque::new(),
             heartbeat_ns: 0,
-            count_from_ns: life_ns as u64,
+            count_from_ns: warm_up_ns as u64,
             counts: Counts::new(),
         };
+        simulation.spend_burst();
         for place in 0..places as usize {
-            let fresh = simulation.connection(false);
-            simulation.places.push(fresh);
-            // Spread over a life, so that not all begin at once.
-            let when_ns = (simulation.dice.f64() * life_ns) as u64;
-            simulation.schedule(when_ns, place);
+            let under_way = simulation.under_way();
+            simulation.places.push(under_way);
+            simulation.schedule(0, place);
         }
         simulation
+    }
+
+    /// A machine that has been running for long has no burst of set-ups saved up, unless nobody wants them.
+    fn spend_burst(&mut self) {
+        let worth_any_price =
+            Place { response_bytes: 1 << 60, left_bytes: 1 << 60, ..self.connection(false) };
+        while self.decide(&worth_any_price, 0).engine == Engine::Nic {}
     }
 
     /// Runs until enough responses were counted.
@@ -160,6 +180,7 @@ impl<'a> Simulation<'a> {
                 break;
             }
             self.beat(now_ns);
+            self.tell_set_ups(now_ns);
             if self.places[index].response_bytes == 0 {
                 responses += 1;
                 self.begin(index, now_ns);
@@ -201,14 +222,7 @@ impl<'a> Simulation<'a> {
             return;
         }
         self.heartbeat_ns = now_ns + HEARTBEAT_NS;
-        while self.set_ups_ns.front().is_some_and(|&when_ns| when_ns + 1_000_000_000 < now_ns) {
-            self.set_ups_ns.pop_front();
-        }
-        let machine = MachineSignals {
-            cpu_left: self.cpu_left,
-            nic_flows: self.flows,
-            nic_set_ups_last_s: self.set_ups_ns.len() as u64,
-        };
+        let machine = MachineSignals { cpu_left: self.cpu_left, nic_flows: self.flows };
         self.placer.refresh(machine, now_ns);
     }
 
@@ -218,7 +232,7 @@ impl<'a> Simulation<'a> {
             self.leave(self.places[index].engine);
             self.places[index] = self.connection(now_ns >= self.count_from_ns);
         }
-        let bytes = self.draw_bytes();
+        let bytes = self.draw_bytes(|size| size.share);
         let place = &mut self.places[index];
         place.responses_left -= 1;
         place.response_bytes = bytes;
@@ -227,12 +241,30 @@ impl<'a> Simulation<'a> {
         place.last = None;
     }
 
-    fn draw_bytes(&mut self) -> u64 {
+    /// What one finds on a place who looks at any time: a connection somewhere in its life, with a response somewhere in its
+    /// own, and the larger one is the likelier it is to be met. It is not counted.
+    fn under_way(&mut self) -> Place {
+        let bytes = self.draw_bytes(|size| size.share * size.bytes as f64);
+        let fresh = self.connection(false);
+        let responses_left = self.dice.u64(0..fresh.responses_left);
+        let responses_before = fresh.responses_left - responses_left - 1;
+        Place {
+            responses_left,
+            responses_before,
+            sent_before_bytes: (responses_before as f64 * self.costing.workload.response_bytes()) as u64,
+            response_bytes: bytes,
+            left_bytes: self.dice.u64(0..bytes) + 1,
+            tries_left: TRIES,
+            ..fresh
+        }
+    }
+
+    fn draw_bytes(&mut self, weight: impl Fn(&Size) -> f64) -> u64 {
         let sizes = &self.costing.workload.sizes;
-        let all: f64 = sizes.iter().map(|size| size.share).sum();
+        let all: f64 = sizes.iter().map(&weight).sum();
         let mut at = self.dice.f64() * all;
         for size in sizes {
-            at -= size.share;
+            at -= weight(size);
             if at < 0.0 {
                 return size.bytes;
             }
@@ -244,7 +276,7 @@ impl<'a> Simulation<'a> {
     fn ask_and_send(&mut self, index: usize, now_ns: u64) {
         let before = self.places[index];
         let decision = self.decide(&before, now_ns);
-        let again = decision.reason.again() == Again::NextRecord && decision.engine == Engine::User;
+        let again = decision.reason.again() == Again::NextRecord && decision.engine == before.engine;
         let place = &mut self.places[index];
         place.last = Some(decision);
         let bytes = if again && place.tries_left > 1 {
@@ -288,7 +320,7 @@ impl<'a> Simulation<'a> {
         let decision = self.placer.decide(&self.can, &connection, now_ns, || Some(retransmitted));
         // The flows that the placer knows of are those of the last heartbeat: the adapter may have none left.
         let full =
-            decision.engine == Engine::Nic && place.engine == Engine::User && self.flows >= self.flow_limit;
+            decision.engine == Engine::Nic && place.engine != Engine::Nic && self.flows >= self.flow_limit;
         if full { Decision { engine: Engine::Kernel, reason: Reason::FellBack } } else { decision }
     }
 
@@ -298,11 +330,26 @@ impl<'a> Simulation<'a> {
         self.places[index].moved_by = self.places[index].last;
         if engine == Engine::Nic {
             self.flows += 1;
-            self.set_ups_ns.push_back(now_ns);
+            self.queue_set_up(now_ns);
             self.counts.most_flows = self.counts.most_flows.max(self.flows as f64 * self.scale);
         }
         if self.places[index].counted {
             self.counts.moved[engine as usize] += 1.0;
+        }
+    }
+
+    /// The adapter has another set-up to make, behind those before.
+    fn queue_set_up(&mut self, now_ns: u64) {
+        let over_ns = self.adapter_free_ns.max(now_ns).saturating_add(self.set_up_ns);
+        self.adapter_free_ns = over_ns;
+        self.set_ups.push_back((over_ns, over_ns - now_ns));
+    }
+
+    /// What the set-ups that are over by now took, as the server tells it when they are.
+    fn tell_set_ups(&mut self, now_ns: u64) {
+        while let Some(&(over_ns, took_ns)) = self.set_ups.front().filter(|(over_ns, _)| *over_ns <= now_ns) {
+            self.set_ups.pop_front();
+            self.placer.set_up_took(took_ns, over_ns);
         }
     }
 
@@ -373,8 +420,9 @@ mod tests {
         workload.connections = 20_000;
         let counts = run(&machine, &workload, 1);
         assert!(counts.moved[Engine::Nic as usize] > 0.0);
-        assert!(of(&counts, "budget_spent") > 0, "{counts:?}");
-        assert_eq!(of(&counts, "pays") + of(&counts, "budget_spent"), total(&counts));
+        let short = of(&counts, "others_save_more") + of(&counts, "budget_spent");
+        assert!(short > 0, "{counts:?}");
+        assert_eq!(of(&counts, "pays") + short, total(&counts));
     }
 
     #[test]

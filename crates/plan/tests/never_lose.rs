@@ -6,13 +6,10 @@ use linerate_plan::{Row, Sender, Size, Workload, plan, presets};
 
 /// Throughput that `auto` may lack, as a part of the best's.
 const LEAST_RATE: f64 = 0.95;
-/// CPU that it may need for a byte, as a multiple of the cheapest's among the fastest.
+/// CPU that it may need for a byte, as a multiple of the cheapest's among the fastest; with set-ups to spare or without.
 const MOST_CPU: f64 = 1.05;
-/// The same where the budget of set-ups runs short. It is half of what the adapter can do; with as many connections to set
-/// up as the adapter can do, a fixed choice has it do all of them, and `auto` about half at the right moment.
-const MOST_CPU_WITHOUT_BUDGET: f64 = 2.0;
-/// Responses for which the budget is short, from which on it counts as such.
-const SHORT: f64 = 0.05;
+/// Set-ups that it may ask for, as a part of what the adapter can do.
+const MOST_SET_UPS: f64 = 1.02;
 
 /// `auto` beside the fixed engines at one point.
 struct Point {
@@ -25,18 +22,24 @@ struct Point {
     worst: f64,
     /// Responses that the budget kept from the adapter.
     short_of_budget: f64,
+    /// Set-ups as a part of what the adapter can do.
+    set_ups: f64,
 }
 
-fn point(set_ups_per_s: f64, requests: u64, bytes: u64) -> Point {
+fn rows(set_ups_per_s: f64, requests: u64, sizes: Vec<Size>) -> Vec<Row> {
     let mut machine = presets::machine("media-server").unwrap();
     machine.nic_set_ups_per_s = set_ups_per_s;
     let workload = Workload {
-        sizes: vec![Size { bytes, share: 1.0 }],
+        sizes,
         connections: 500,
         requests_per_connection: requests,
         ..presets::workload("bulk").unwrap()
     };
-    let rows = plan(&machine, &workload, &[400.0], 1);
+    plan(&machine, &workload, &[400.0], 1)
+}
+
+fn point(set_ups_per_s: f64, requests: u64, bytes: u64) -> Point {
+    let rows = rows(set_ups_per_s, requests, vec![Size { bytes, share: 1.0 }]);
     let found = |sender: Sender| rows.iter().find(|row| row.engine == sender).map(|row| row.prediction);
     let fixed: Vec<_> = [Sender::User, Sender::Kernel, Sender::Nic].into_iter().filter_map(found).collect();
     let auto = found(Sender::Auto).unwrap();
@@ -47,13 +50,16 @@ fn point(set_ups_per_s: f64, requests: u64, bytes: u64) -> Point {
     // Who is faster than the best may pay for it.
     let cpu = if auto.gbit_s > 1.01 * best { 1.0 } else { auto.cpu_s_per_gb / cheapest };
     let name = format!("{set_ups_per_s} set-ups/s, {requests} requests of {bytes} B");
-    let short_of_budget = share_of(&rows, "budget_spent");
-    Point { name, rate: auto.gbit_s / best, cpu, worst: worst / auto.gbit_s, short_of_budget }
-}
-
-fn share_of(rows: &[Row], reason: &str) -> f64 {
     let placement = rows.iter().find_map(|row| row.placement.as_ref()).unwrap();
-    placement.reasons.iter().filter(|one| one.reason == reason).map(|one| one.share).sum()
+    let of = |label| placement.reasons.iter().find(|one| one.reason == label).map_or(0.0, |one| one.share);
+    Point {
+        name,
+        rate: auto.gbit_s / best,
+        cpu,
+        worst: worst / auto.gbit_s,
+        short_of_budget: of("budget_spent") + of("others_save_more"),
+        set_ups: placement.nic_set_ups_per_s / set_ups_per_s.max(1.0),
+    }
 }
 
 #[test]
@@ -65,14 +71,12 @@ fn auto_never_loses() {
             for bytes in [1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000] {
                 let point = point(set_ups_per_s, requests, bytes);
                 let said = format!(
-                    "{:.3} of the best's rate, {:.3} × its CPU: {}, short of budget {:.2}",
-                    point.rate, point.cpu, point.name, point.short_of_budget
+                    "{:.3} of the best's rate, {:.3} × its CPU: {}, short of budget {:.2}, set-ups {:.2} of what can be",
+                    point.rate, point.cpu, point.name, point.short_of_budget, point.set_ups
                 );
                 println!("{said}");
                 worst = point.worst.min(worst);
-                let most_cpu =
-                    if point.short_of_budget >= SHORT { MOST_CPU_WITHOUT_BUDGET } else { MOST_CPU };
-                if point.rate < LEAST_RATE || point.cpu > most_cpu {
+                if point.rate < LEAST_RATE || point.cpu > MOST_CPU || point.set_ups > MOST_SET_UPS {
                     lost.push(said);
                 }
             }
@@ -81,4 +85,43 @@ fn auto_never_loses() {
     assert!(lost.is_empty(), "{lost:#?}");
     // Far in front of the worst: the thread's 8.7 MB/s beside 323.
     assert!(worst < 0.05, "{worst}");
+}
+
+/// Responses of two sizes, one on each connection, on an adapter that can set up so few of them that a fixed choice of
+/// it would wait: `auto` is as fast as the user engine, and costs what it costs whoever gives each set-up to the largest.
+#[test]
+fn of_mixed_sizes_the_large_ones_have_the_set_ups() {
+    for set_ups_per_s in [250.0, 850.0, 1700.0] {
+        for (small_bytes, large_bytes) in
+            [(500_000, 100_000_000), (5_000_000, 100_000_000), (3_000_000, 30_000_000)]
+        {
+            let sizes = [(small_bytes, 0.9), (large_bytes, 0.1)];
+            let rows = rows(set_ups_per_s, 1, sizes.map(|(bytes, share)| Size { bytes, share }).into());
+            let row = |sender| rows.iter().find(|row| row.engine == sender).unwrap();
+            let (user, nic, auto) = (row(Sender::User), row(Sender::Nic), row(Sender::Auto));
+            // Of all responses those that can have a set-up, the large ones first; of their bytes the part that it carries.
+            let set_ups = set_ups_per_s / auto.prediction.responses_per_s;
+            let mean_bytes = 0.9 * small_bytes as f64 + 0.1 * large_bytes as f64;
+            let large = set_ups.min(0.1);
+            let small = (set_ups - large).clamp(0.0, 0.9);
+            let on_nic = (large * large_bytes as f64 + small * small_bytes as f64) / mean_bytes;
+            let cpu = |row: &Row| row.prediction.cpu_s_per_gb;
+            let best_cpu = on_nic * cpu(nic) + (1.0 - on_nic) * cpu(user);
+            let found = auto.placement.as_ref().unwrap();
+            let said = format!(
+                "{set_ups_per_s} set-ups/s, {small_bytes} and {large_bytes} B: {:.3} of the user engine's rate, {:.3} × \
+                 the least CPU ({:.3} × the user engine's); {:.3} of the bytes with {:.2} of the set-ups, at best {on_nic:.3}",
+                auto.prediction.gbit_s / user.prediction.gbit_s,
+                cpu(auto) / best_cpu,
+                cpu(auto) / cpu(user),
+                found.nic_bytes,
+                found.nic_set_ups_per_s / set_ups_per_s
+            );
+            println!("{said}");
+            assert!(auto.prediction.gbit_s >= LEAST_RATE * user.prediction.gbit_s, "{said}");
+            assert!(cpu(auto) <= MOST_CPU * best_cpu, "{said}");
+            assert!(found.nic_bytes >= 0.95 * on_nic, "{said}");
+            assert!(found.nic_set_ups_per_s <= MOST_SET_UPS * set_ups_per_s, "{said}");
+        }
+    }
 }

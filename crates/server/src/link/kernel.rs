@@ -33,6 +33,8 @@ pub(super) struct KernelSide {
     adapter: Option<Option<Arc<nic::Way>>>,
     /// The adapter has it.
     flow: Option<Flow>,
+    /// A set-up was taken from the budget, and the adapter has not been asked for it yet.
+    holds_set_up: bool,
     /// Bytes of responses that the user engine has sent.
     sent_bytes: u64,
     /// What the kernel carries of its version and cipher, once promoted.
@@ -144,6 +146,13 @@ impl<K: KeySource> Link<K> {
         match self.way(combination, wanted) {
             Way::Kernel => Ok(self.promote_to_kernel(combination, carried, remaining_bytes)),
             Way::Adapter(adapter) => {
+                // Meant for the kernel, and the adapter goes first: that is a set-up like any other.
+                if wanted == Placed::Kernel {
+                    if let Some(spent) = self.workplace.desk.take_set_up() {
+                        return Ok(Promotion::NotThisTime(spent));
+                    }
+                    self.kernel.holds_set_up = true;
+                }
                 self.promote_to_adapter(&adapter, combination, carried, wanted, remaining_bytes).await
             }
             Way::None(lack) => {
@@ -210,18 +219,24 @@ impl<K: KeySource> Link<K> {
             Err(refusal) => return Ok(self.promotion_failed(combination, &refusal, remaining_bytes)),
         };
         let witness = Arc::clone(&self.workplace.adapters.borrow().witness);
+        self.kernel.holds_set_up = false;
         let started = Instant::now();
         let finished = tokio::task::spawn_blocking(move || {
+            let asked = Instant::now();
             let proof = nic::set_up(&*calls, socket.as_fd(), &prepared, &witness);
-            (prepared, proof)
+            (prepared, proof, asked.elapsed())
         });
         // Without the key there is no way to go on.
-        let (prepared, proof) = finished.await.map_err(|error| Ending::KernelKey(io::Error::other(error)))?;
+        let (prepared, proof, took) =
+            finished.await.map_err(|error| Ending::KernelKey(io::Error::other(error)))?;
         drop(place);
         self.watch.forget_pace();
         self.begin(crate::watch::Stage::Sending);
         let outcome = proof.as_ref().map_or(SetUp::Refused, |&proof| proof.into());
         self.workplace.metrics.set_up(outcome, started.elapsed());
+        if let SetUp::Adapter = outcome {
+            self.workplace.desk.set_up_took(took);
+        }
         let switched = proof.map(|proof| (proof, adapter.learn(combination, proof)));
         let takes_new_keys = matches!(switched, Ok((Proof::Software, _))) && carried.takes_new_keys;
         let Protection::Tls(channel) = &mut self.protection else { return Ok(Promotion::NotNow) };
@@ -267,6 +282,18 @@ impl<K: KeySource> Link<K> {
         };
         tell_once(refusal);
         self.refuse(refusal.refused(), reason)
+    }
+
+    /// It was decided to give it to the adapter: a set-up was taken from the budget for that.
+    pub(super) fn take_set_up(&mut self) {
+        self.kernel.holds_set_up = true;
+    }
+
+    /// What was taken from the budget and not asked of the adapter goes back.
+    pub(super) fn give_back_set_up(&mut self) {
+        if std::mem::take(&mut self.kernel.holds_set_up) {
+            self.workplace.desk.give_back_set_up();
+        }
     }
 
     /// The engine of a connection that was promoted.

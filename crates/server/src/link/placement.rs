@@ -145,7 +145,11 @@ impl<K: KeySource> Link<K> {
 
     async fn move_to(&mut self, engine: Engine, left_bytes: u64) -> Result<(), Ending> {
         debug_assert_ne!(engine, Engine::User, "there is no way back");
+        if engine == Engine::Nic {
+            self.take_set_up();
+        }
         let promotion = self.promote(engine, left_bytes).await?;
+        self.give_back_set_up();
         let placement = &mut self.placement;
         placement.next = Next::Nothing;
         match promotion {

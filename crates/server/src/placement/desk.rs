@@ -13,7 +13,7 @@ use linerate_placement::{
 use std::{
     cell::{Cell, RefCell},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// One of so many turns of an engine is timed. A look at the clock costs 25 ns where the kernel maps it into the process,
@@ -28,7 +28,6 @@ pub(crate) struct PlacementDesk {
     turns_until_timed: Cell<u32>,
     started: Instant,
     cpu: Cell<CpuUse>,
-    adapter: Cell<AdapterCounts>,
 }
 
 /// CPU time and clock at the last heartbeat.
@@ -37,14 +36,6 @@ struct CpuUse {
     cpu_s: f64,
     at_ms: u64,
     left: f64,
-}
-
-/// What the kernel had counted of adapters at the beginning of the second that is under way.
-#[derive(Clone, Copy, Debug, Default)]
-struct AdapterCounts {
-    set_ups: u64,
-    at_ms: u64,
-    set_ups_last_s: u64,
 }
 
 impl PlacementDesk {
@@ -57,7 +48,6 @@ impl PlacementDesk {
             turns_until_timed: Cell::new(TIMED_EVERY),
             started: Instant::now(),
             cpu: Cell::default(),
-            adapter: Cell::default(),
         }
     }
 
@@ -106,6 +96,32 @@ impl PlacementDesk {
         self.placer.borrow_mut().decide(can, connection, now_ns, retransmitted)
     }
 
+    /// The adapter took a connection, in so much time from the question on; see [`Placer::set_up_took`].
+    pub(crate) fn set_up_took(&self, took: Duration) {
+        let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.placer.borrow_mut().set_up_took(took_ns, self.now_ns());
+    }
+
+    /// A move to the kernel of which the adapter will be asked first; see [`Placer::take_set_up`]. Where the operator has
+    /// chosen the engine there is no budget.
+    pub(crate) fn take_set_up(&self) -> Option<Reason> {
+        if self.is_auto() { self.placer.borrow_mut().take_set_up(self.now_ns()) } else { None }
+    }
+
+    /// A set-up that was taken was not made; see [`Placer::give_back_set_up`].
+    pub(crate) fn give_back_set_up(&self) {
+        if self.is_auto() {
+            self.placer.borrow_mut().give_back_set_up();
+        }
+    }
+
+    /// For tests: set-ups that are left, and how many a second there are.
+    #[cfg(test)]
+    pub(crate) fn set_ups(&self) -> (f64, f64) {
+        let placer = self.placer.borrow();
+        (placer.budget().left(), placer.budget().rate_per_s())
+    }
+
     fn now_ns(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
@@ -132,7 +148,7 @@ impl PlacementDesk {
     pub(crate) fn refresh(&self, now_ms: u64, has_adapter: bool) -> View {
         let mut machine = MachineSignals { cpu_left: self.cpu_left(now_ms), ..MachineSignals::default() };
         if has_adapter {
-            (machine.nic_flows, machine.nic_set_ups_last_s) = self.adapter_counts(now_ms);
+            machine.nic_flows = adapter_flows();
         }
         let mut placer = self.placer.borrow_mut();
         placer.refresh(machine, self.now_ns());
@@ -154,21 +170,10 @@ impl PlacementDesk {
         self.cpu.set(CpuUse { cpu_s, at_ms: now_ms, left });
         left
     }
+}
 
-    /// Flows that adapters have, and those they took in the last second, as the kernel counts them for this network
-    /// namespace.
-    fn adapter_counts(&self, now_ms: u64) -> (u64, u64) {
-        let Ok(statistics) = kernel_tls::statistics() else { return (0, 0) };
-        let of = |name: &str| {
-            statistics.iter().find(|statistic| statistic.name == name).map_or(0, |statistic| statistic.value)
-        };
-        let mut counts = self.adapter.get();
-        if now_ms.saturating_sub(counts.at_ms) >= 1000 || counts.at_ms == 0 {
-            let set_ups = of("TlsTxDevice");
-            let since = if counts.at_ms == 0 { 0 } else { set_ups.saturating_sub(counts.set_ups) };
-            counts = AdapterCounts { set_ups, at_ms: now_ms, set_ups_last_s: since };
-            self.adapter.set(counts);
-        }
-        (of("TlsCurrTxDevice"), counts.set_ups_last_s)
-    }
+/// Flows that adapters have, as the kernel counts them for this network namespace.
+fn adapter_flows() -> u64 {
+    let Ok(statistics) = kernel_tls::statistics() else { return 0 };
+    statistics.iter().find(|one| one.name == "TlsCurrTxDevice").map_or(0, |one| one.value)
 }

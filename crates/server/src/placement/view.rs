@@ -4,6 +4,7 @@ use super::{Basis, Plan};
 use crate::metrics::Metrics;
 use linerate_placement::{
     Cipher, Combination, Decision, Engine, Mode, Observed, Placer, Reason, bytes_in_words, share_in_words,
+    time_in_words,
 };
 use std::{fmt::Write, sync::Arc};
 
@@ -50,7 +51,9 @@ pub(crate) struct View {
     saved_ns_per_byte: [[f64; Cipher::ALL.len()]; OTHERS.len()],
     break_even_bytes: [[Option<u64>; Cipher::ALL.len()]; OTHERS.len()],
     observed: [[Observed; Cipher::ALL.len()]; Engine::ALL.len()],
-    budget_left: f64,
+    set_ups_per_s: f64,
+    /// What a set-up has to save; `None`: there is none left.
+    price_ns: Option<f64>,
     cpu_left: f64,
     now_ms: u64,
 }
@@ -65,7 +68,8 @@ impl View {
             break_even_bytes: OTHERS
                 .map(|engine| Cipher::ALL.map(|cipher| placer.break_even_bytes(engine, cipher))),
             observed: Engine::ALL.map(each),
-            budget_left: placer.budget().left(),
+            set_ups_per_s: placer.budget().rate_per_s(),
+            price_ns: placer.budget().price_ns(),
             cpu_left,
             now_ms,
         }
@@ -177,9 +181,14 @@ fn latest(views: &[View], page: &mut String) {
     for (worker, view) in views.iter().enumerate() {
         let _ = writeln!(
             page,
-            "worker {worker}: {} of its time left, {:.1} set-ups left",
+            "worker {worker}: {} of its time left, {:.1} set-ups a second, {}",
             share_in_words(view.cpu_left),
-            view.budget_left
+            view.set_ups_per_s,
+            match view.price_ns {
+                None => "none left".to_owned(),
+                Some(0.0) => "plenty left".to_owned(),
+                Some(price_ns) => format!("for what saves {} or more", time_in_words(price_ns)),
+            }
         );
         for recent in view.ring.latest() {
             let ago_s = view.now_ms.saturating_sub(recent.at_ms) as f64 / 1000.0;

@@ -16,13 +16,29 @@ use crate::{
 };
 use linerate_config::{Flags, Settings};
 use linerate_os::socket::{connected_pair, receive};
-use linerate_placement::{Costs, Name};
+use linerate_placement::{Cipher, Costs, EngineCosts, Name};
 use linerate_record::{Aead, Channel, Event, RecordHeader, Version};
 use std::{net::TcpStream, path::Path, rc::Rc, thread::JoinHandle};
 
 const BYTES: usize = 300_001;
 
+/// With the NIC engine for everything.
 fn workplace(nic: Nic, is_on: bool) -> (Rc<Workplace>, Arc<Script>) {
+    workplace_with("nic", Costs::defaults(), nic, is_on)
+}
+
+/// By costs by which the adapter pays at once, and the kernel saves something, too. There are eight set-ups, and so many
+/// more in a second.
+fn auto(set_ups_per_s: f64) -> (Rc<Workplace>, Arc<Script>) {
+    let mut costs = Costs::defaults();
+    costs.nic_limits.set_ups_per_s = set_ups_per_s;
+    for (engine, per_byte_ns) in [(Placed::User, 1.0), (Placed::Kernel, 0.5), (Placed::Nic, 0.1)] {
+        costs.set(engine, Cipher::Aes128Gcm, EngineCosts { per_byte_ns, ..EngineCosts::FREE });
+    }
+    workplace_with("auto", costs, TAKES, true)
+}
+
+fn workplace_with(engine: &str, costs: Costs, nic: Nic, is_on: bool) -> (Rc<Workplace>, Arc<Script>) {
     let tuning = Tuning {
         read_batch_bytes: 65_536,
         map_batch_bytes: 65_536,
@@ -42,10 +58,9 @@ fn workplace(nic: Nic, is_on: bool) -> (Rc<Workplace>, Arc<Script>) {
     calls.script.nic.set(nic);
     let script = Arc::clone(&calls.script);
     let carried = Arc::new(kernel::Capabilities::find(&Simulated::default(), false));
-    let text = "engine = \"nic\"\n[[site]]\nroot = \"r\"\n";
+    let text = format!("engine = \"{engine}\"\n[placement]\nlearning = false\n[[site]]\nroot = \"r\"\n");
     let settings = Settings::from_toml(Path::new("f"), text.as_bytes(), &Flags::default()).unwrap();
-    let plan =
-        Plan::new(&settings, (Basis::Defaults, Costs::defaults()), 1).with_found(Some(&carried), false);
+    let plan = Plan::new(&settings, (Basis::Defaults, costs), 1).with_found(Some(&carried), false);
     let mut workplace = Workplace::new(Arc::new(Metrics::default()), None, tuning, limits, Arc::new(plan));
     workplace.calls = Arc::new(calls);
     workplace.kernel.replace(Some(carried));
@@ -200,4 +215,50 @@ async fn others_go_on_while_a_connection_is_set_up() {
     assert_eq!(engine, Engine::Nic);
     assert!(started.elapsed() >= Duration::from_secs(2));
     assert!(longest < Duration::from_secs(1), "the worker was held up for {longest:?}");
+}
+
+/// INV-PLACE-1: who finds no place for his set-up does not spend it.
+#[tokio::test]
+async fn a_set_up_that_is_not_made_is_given_back() {
+    let (workplace, script) = auto(0.01);
+    let before = workplace.desk.set_ups().0;
+    let places: Vec<_> = std::iter::from_fn(|| workplace.set_ups.enter()).collect();
+    assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::User);
+    assert_eq!(script.calls("attach"), 0);
+    assert_eq!(workplace.desk.set_ups().0, before, "set-ups that are left");
+    drop(places);
+    assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::Nic);
+    assert!(workplace.desk.set_ups().0 < before, "this one was made");
+}
+
+#[tokio::test]
+async fn what_set_ups_take_is_told_to_the_placer() {
+    let (workplace, script) = auto(850.0);
+    let most_per_s = workplace.desk.set_ups().1;
+    // Two spans of a tenth of a second: in the second one each takes four times as long.
+    for set_up_ms in [15, 60] {
+        script.nic.set(Nic { set_up_ms, ..TAKES });
+        assert_eq!(workplace.desk.set_ups().1, most_per_s);
+        for _ in 0..8 {
+            assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::Nic);
+        }
+    }
+    assert!(workplace.desk.set_ups().1 < most_per_s, "set-ups a second");
+}
+
+/// INV-PLACE-1: Linux asks the adapter also for who is meant for the kernel.
+#[tokio::test]
+async fn a_move_to_the_kernel_spends_a_set_up_where_the_adapter_goes_first() {
+    let (workplace, script) = auto(0.01);
+    assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::Nic);
+    script.nic.set(Nic { takes: false, ..TAKES });
+    assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::Kernel, "somebody has to try");
+    // From now on it is known to refuse, and decided for the kernel.
+    let before = workplace.desk.set_ups().0;
+    assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::Kernel);
+    assert!(workplace.desk.set_ups().0 < before);
+    while workplace.desk.take_set_up().is_none() {}
+    let asked = script.calls("attach");
+    assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::User);
+    assert_eq!(script.calls("attach"), asked);
 }

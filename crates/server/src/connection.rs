@@ -5,6 +5,7 @@ use crate::{
     exchange::{Client, Service, TlsFacts, serve},
     handshake::{self, HandshakeEnd},
     link::{Linger, Link, Protection},
+    metrics::Label as _,
     snapshot::Snapshot,
     watch::Watch,
     worker::HandshakeTicket,

@@ -9,7 +9,7 @@ use crate::{
     engine::Pieces,
     hot_file::HotFile,
     link::{Linger, Link},
-    metrics::Engine,
+    metrics::{Engine, Label as _},
     placement::view::Recent,
     report,
     snapshot::Snapshot,

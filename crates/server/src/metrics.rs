@@ -9,9 +9,12 @@ pub(crate) use render::{Single, render};
 
 use crate::placement::view::View;
 use linerate_placement::{Decision, Reason};
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    marker::PhantomData,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// A number that one worker writes and a scrape reads.
@@ -37,17 +40,32 @@ impl Counter {
     }
 }
 
-/// A family of counters with one label, whose values are known beforehand.
+/// A label of a family of counters, all of whose values are known beforehand.
+pub(crate) trait Label: Copy + 'static {
+    /// What the label is called.
+    const NAME: &'static str;
+    /// All values, in the order of [`Label::index`].
+    const ALL: &'static [Self];
+    fn label(self) -> &'static str;
+    fn index(self) -> usize;
+}
+
 macro_rules! labelled {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident => $label:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $called:literal $name:ident { $($variant:ident => $label:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum $name { $($variant),+ }
 
-        impl $name {
-            pub(crate) const ALL: &[Self] = &[$(Self::$variant),+];
-            pub(crate) fn label(self) -> &'static str {
+        impl Label for $name {
+            const NAME: &'static str = $called;
+            const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            fn label(self) -> &'static str {
                 match self { $(Self::$variant => $label),+ }
+            }
+
+            fn index(self) -> usize {
+                self as usize
             }
         }
     };
@@ -55,7 +73,7 @@ macro_rules! labelled {
 
 labelled! {
     /// What carries a response's body.
-    Engine { User => "user", Kernel => "kernel", Nic => "nic", Plain => "plain" }
+    "engine" Engine { User => "user", Kernel => "kernel", Nic => "nic", Plain => "plain" }
 }
 
 impl Engine {
@@ -72,7 +90,7 @@ impl Engine {
 
 labelled! {
     /// Why a connection was not taken, or a request not served, for want of room.
-    Refused {
+    "reason" Refused {
         Connections => "connection_limit",
         Handshakes => "handshake_limit",
         Descriptors => "descriptors",
@@ -81,7 +99,7 @@ labelled! {
 
 labelled! {
     /// Why a connection that the kernel was to carry stays on the user engine.
-    KernelRefused {
+    "reason" KernelRefused {
         Module => "module",
         Cipher => "cipher",
         SelfTest => "self_test",
@@ -98,7 +116,7 @@ labelled! {
 
 labelled! {
     /// What became of a connection that an adapter may have taken.
-    SetUp {
+    "outcome" SetUp {
         Adapter => "adapter",
         Software => "software",
         Unproven => "unproven",
@@ -107,8 +125,13 @@ labelled! {
 }
 
 labelled! {
+    /// Who sent a key update.
+    "direction" Direction { Received => "received", Sent => "sent" }
+}
+
+labelled! {
     /// How a connection ended.
-    Closed {
+    "reason" Closed {
         Peer => "peer",
         Served => "served",
         Idle => "idle_timeout",
@@ -128,19 +151,23 @@ labelled! {
     }
 }
 
-/// One counter for each value of a label.
+/// One counter for each value of a label; `N` is how many there are.
 #[derive(Debug)]
-pub(crate) struct Family<const N: usize>([Counter; N]);
+pub(crate) struct Family<L, const N: usize> {
+    counters: [Counter; N],
+    label: PhantomData<L>,
+}
 
-impl<const N: usize> Default for Family<N> {
+impl<L: Label, const N: usize> Default for Family<L, N> {
     fn default() -> Self {
-        Self(std::array::from_fn(|_| Counter::default()))
+        const { assert!(N == L::ALL.len(), "a counter for each value") };
+        Self { counters: std::array::from_fn(|_| Counter::default()), label: PhantomData }
     }
 }
 
-impl<const N: usize> Family<N> {
-    pub(crate) fn of(&self, index: usize) -> &Counter {
-        &self.0[index]
+impl<L: Label, const N: usize> Family<L, N> {
+    pub(crate) fn of(&self, value: L) -> &Counter {
+        &self.counters[value.index()]
     }
 }
 
@@ -153,20 +180,19 @@ pub(crate) struct Metrics {
     pub(crate) connections_accepted: Counter,
     pub(crate) connections_active: Counter,
     pub(crate) handshakes_in_flight: Counter,
-    pub(crate) refused: Family<{ Refused::ALL.len() }>,
-    pub(crate) closed: Family<{ Closed::ALL.len() }>,
+    pub(crate) refused: Family<Refused, { Refused::ALL.len() }>,
+    pub(crate) closed: Family<Closed, { Closed::ALL.len() }>,
     pub(crate) handshakes: [[Counter; 2]; 2],
     pub(crate) handshake_failures: std::sync::Mutex<std::collections::BTreeMap<&'static str, u64>>,
-    pub(crate) response_bytes: Family<{ Engine::ALL.len() }>,
+    pub(crate) response_bytes: Family<Engine, { Engine::ALL.len() }>,
     pub(crate) responses: Box<[Counter; STATUS_SLOTS]>,
-    pub(crate) key_updates_received: Counter,
-    pub(crate) key_updates_sent: Counter,
+    pub(crate) key_updates: Family<Direction, { Direction::ALL.len() }>,
     /// Responses, by the engine that sent their last byte.
-    pub(crate) responses_by_engine: Family<{ Engine::ALL.len() }>,
+    pub(crate) responses_by_engine: Family<Engine, { Engine::ALL.len() }>,
     /// Connections that moved to the kernel.
     pub(crate) kernel_promotions: Counter,
-    pub(crate) kernel_refused: Family<{ KernelRefused::ALL.len() }>,
-    pub(crate) nic_set_ups: Family<{ SetUp::ALL.len() }>,
+    pub(crate) kernel_refused: Family<KernelRefused, { KernelRefused::ALL.len() }>,
+    pub(crate) nic_set_ups: Family<SetUp, { SetUp::ALL.len() }>,
     /// How long connections were parked for them.
     pub(crate) nic_set_up_seconds: Histogram,
     /// Keys installed in place.
@@ -192,8 +218,7 @@ impl Default for Metrics {
             handshake_failures: std::sync::Mutex::default(),
             response_bytes: Family::default(),
             responses: Box::new(std::array::from_fn(|_| Counter::default())),
-            key_updates_received: Counter::default(),
-            key_updates_sent: Counter::default(),
+            key_updates: Family::default(),
             responses_by_engine: Family::default(),
             kernel_promotions: Counter::default(),
             kernel_refused: Family::default(),
@@ -211,24 +236,24 @@ impl Default for Metrics {
 
 impl Metrics {
     pub(crate) fn refuse(&self, reason: Refused) {
-        self.refused.of(reason as usize).increment();
+        self.refused.of(reason).increment();
     }
 
     pub(crate) fn close(&self, how: Closed) {
-        self.closed.of(how as usize).increment();
+        self.closed.of(how).increment();
     }
 
     pub(crate) fn refuse_kernel(&self, reason: KernelRefused) {
-        self.kernel_refused.of(reason as usize).increment();
+        self.kernel_refused.of(reason).increment();
     }
 
     pub(crate) fn set_up(&self, outcome: SetUp, elapsed: std::time::Duration) {
-        self.nic_set_ups.of(outcome as usize).increment();
+        self.nic_set_ups.of(outcome).increment();
         self.nic_set_up_seconds.observe(elapsed);
     }
 
     pub(crate) fn respond(&self, status: u16, engine: Engine) {
-        self.responses_by_engine.of(engine as usize).increment();
+        self.responses_by_engine.of(engine).increment();
         self.responses[usize::from(status).min(STATUS_SLOTS - 1)].increment();
     }
 
@@ -253,7 +278,7 @@ impl Metrics {
     }
 
     pub(crate) fn send(&self, engine: Engine, bytes: u64) {
-        self.response_bytes.of(engine as usize).add(bytes);
+        self.response_bytes.of(engine).add(bytes);
     }
 
     pub(crate) fn handshake(&self, version: linerate_record::Version, resumed: bool) {

@@ -13,7 +13,7 @@ use crate::{
         nic::{self, Flow, Proof, route},
         source::Source,
     },
-    metrics::{Engine, KernelRefused, SetUp},
+    metrics::{Direction, Engine, KernelRefused, SetUp},
     placement, report,
 };
 use linerate_os::socket;
@@ -335,7 +335,7 @@ impl<K: KeySource> Link<K> {
                 Ok(Turn::Full)
             }
             Ok(Step::KeyUpdate) => {
-                metrics.key_updates_sent.increment();
+                metrics.key_updates.of(Direction::Sent).increment();
                 Ok(Turn::Sent(0))
             }
             Ok(Step::Cold(range)) => Ok(Turn::Cold(range)),

@@ -1,7 +1,7 @@
 //! Receiving: from the socket, through the record layer, to the bytes of requests.
 
 use super::{Link, Protection};
-use crate::{ending::Ending, workplace::RECEIVE_BYTES};
+use crate::{ending::Ending, metrics::Direction, workplace::RECEIVE_BYTES};
 use linerate_os::socket;
 use linerate_record::{AlertDescription, Channel, Event, KeySource, RecordError, RecordHeader};
 use std::io;
@@ -104,7 +104,7 @@ impl<K: KeySource> Link<K> {
                 Ok(Event::Data(range)) => self.arrived.extend_from_slice(&record[range]),
                 Ok(Event::Nothing) => {}
                 Ok(Event::CloseNotify) => self.peer_closed = true,
-                Ok(Event::KeyUpdate(_)) => metrics.key_updates_received.increment(),
+                Ok(Event::KeyUpdate(_)) => metrics.key_updates.of(Direction::Received).increment(),
                 Ok(Event::RenegotiationRefused) => {
                     channel
                         .alert(AlertDescription::NoRenegotiation, &mut self.unsent)
@@ -129,7 +129,7 @@ impl<K: KeySource> Link<K> {
             && channel.owes_key_update()
             && channel.prepare_sending(&mut self.unsent).map_err(Ending::Record)?
         {
-            self.workplace.metrics.key_updates_sent.increment();
+            self.workplace.metrics.key_updates.of(Direction::Sent).increment();
         }
         Ok(())
     }

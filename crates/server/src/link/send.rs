@@ -8,7 +8,7 @@ use crate::{
         source::Source,
         user::{SealFault, Sealed, Sizing},
     },
-    metrics::Engine,
+    metrics::{Direction, Engine},
     watch::Stage,
 };
 use linerate_os::{
@@ -215,7 +215,11 @@ impl<K: KeySource> Link<K> {
             Err(SealFault::Unreadable(error)) => return Err(Ending::Unreadable(error)),
             Err(SealFault::Record(fault)) => return Err(Ending::Record(fault)),
         }
-        self.workplace.metrics.key_updates_sent.add(channel.key_updates_sent() - updates_before);
+        self.workplace
+            .metrics
+            .key_updates
+            .of(Direction::Sent)
+            .add(channel.key_updates_sent() - updates_before);
         self.kernel.count(before_bytes - pieces.remaining_bytes());
         let sealed = batch.sealed();
         let sent = match socket::send(&self.stream, sealed, Follows::Nothing) {

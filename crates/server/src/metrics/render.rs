@@ -1,6 +1,6 @@
 //! The metrics of all workers as Prometheus reads them (text exposition format 0.0.4).
 
-use super::{Closed, Counter, Engine, Histogram, KernelRefused, Metrics, Refused, SetUp};
+use super::{Counter, Family, Histogram, Label, Metrics};
 use linerate_os::kernel_tls::Statistic;
 use std::{collections::BTreeMap, fmt::Write, sync::Arc};
 
@@ -30,49 +30,24 @@ pub(crate) fn render(
     page.sum("linerate_tls_handshakes_in_flight", "gauge", "Handshakes under way now.", |worker| {
         &worker.handshakes_in_flight
     });
-    page.labelled(
-        "linerate_refused_total",
-        "Connections refused, by reason.",
-        "reason",
-        Refused::ALL
-            .iter()
-            .map(|reason| (reason.label(), page_sum(workers, |worker| worker.refused.of(*reason as usize)))),
-    );
-    page.labelled(
-        "linerate_connections_closed_total",
-        "Connections ended, by reason.",
-        "reason",
-        Closed::ALL
-            .iter()
-            .map(|how| (how.label(), page_sum(workers, |worker| worker.closed.of(*how as usize)))),
-    );
+    page.by_label("linerate_refused_total", "Connections refused, by reason.", |worker| &worker.refused);
+    page.by_label("linerate_connections_closed_total", "Connections ended, by reason.", |worker| {
+        &worker.closed
+    });
     page.handshakes();
     page.requests();
-    page.labelled(
+    page.by_label(
         "linerate_http_response_bytes_total",
         "Bytes of responses (heads and bodies, before encryption), by the engine that carried them.",
-        "engine",
-        Engine::ALL.iter().map(|engine| {
-            (engine.label(), page_sum(workers, |worker| worker.response_bytes.of(*engine as usize)))
-        }),
+        |worker| &worker.response_bytes,
     );
-    page.labelled(
-        "linerate_tls_key_updates_total",
-        "TLS 1.3 key updates, by direction.",
-        "direction",
-        [
-            ("received", page_sum(workers, |worker| &worker.key_updates_received)),
-            ("sent", page_sum(workers, |worker| &worker.key_updates_sent)),
-        ]
-        .into_iter(),
-    );
-    page.labelled(
+    page.by_label("linerate_tls_key_updates_total", "TLS 1.3 key updates, by direction.", |worker| {
+        &worker.key_updates
+    });
+    page.by_label(
         "linerate_http_responses_total",
         "Responses, by the engine that sent their last byte.",
-        "engine",
-        Engine::ALL.iter().map(|engine| {
-            (engine.label(), page_sum(workers, |worker| worker.responses_by_engine.of(*engine as usize)))
-        }),
+        |worker| &worker.responses_by_engine,
     );
     page.placements();
     page.kernel();
@@ -93,7 +68,7 @@ pub(crate) fn render(
         |worker| &worker.request_seconds,
     );
     for Single { name, kind, help, value } in singles {
-        page.family(name, kind, help);
+        page.heading(name, kind, help);
         let _ = writeln!(page.text, "{name} {value}");
     }
     if let Some(statistics) = kernel_statistics {
@@ -113,32 +88,32 @@ struct Page<'a> {
 
 // Writing to a String cannot fail: the results of `writeln!` are dropped on purpose.
 impl Page<'_> {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    fn heading(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
     fn sum(&mut self, name: &str, kind: &str, help: &str, counter: impl Fn(&Metrics) -> &Counter) {
-        self.family(name, kind, help);
+        self.heading(name, kind, help);
         let value = page_sum(self.workers, counter);
         let _ = writeln!(self.text, "{name} {value}");
     }
 
-    fn labelled<'l>(
+    fn by_label<L: Label, const N: usize>(
         &mut self,
         name: &str,
         help: &str,
-        label: &str,
-        values: impl Iterator<Item = (&'l str, u64)>,
+        family: impl Fn(&Metrics) -> &Family<L, N>,
     ) {
-        self.family(name, "counter", help);
-        for (value, count) in values {
-            let _ = writeln!(self.text, "{name}{{{label}=\"{value}\"}} {count}");
+        self.heading(name, "counter", help);
+        for &value in L::ALL {
+            let count = page_sum(self.workers, |worker| family(worker).of(value));
+            let _ = writeln!(self.text, "{name}{{{}=\"{}\"}} {count}", L::NAME, value.label());
         }
     }
 
     fn handshakes(&mut self) {
         let name = "linerate_tls_handshakes_total";
-        self.family(name, "counter", "Handshakes ended, by version and result.");
+        self.heading(name, "counter", "Handshakes ended, by version and result.");
         for (version, label) in ["TLSv1.2", "TLSv1.3"].into_iter().enumerate() {
             for (resumed, result) in ["full", "resumed"].into_iter().enumerate() {
                 let count = page_sum(self.workers, |worker| &worker.handshakes[version][resumed]);
@@ -161,7 +136,7 @@ impl Page<'_> {
     fn placements(&mut self) {
         let name = "linerate_placement_total";
         let help = "Responses over TLS, by the engine that sent their last byte and the reason for it.";
-        self.family(name, "counter", help);
+        self.heading(name, "counter", help);
         for engine in linerate_placement::Engine::ALL {
             for (index, reason) in linerate_placement::Reason::LABELS.iter().enumerate() {
                 let count: u64 = self.workers.iter().map(|worker| worker.placements(engine, index)).sum();
@@ -179,14 +154,10 @@ impl Page<'_> {
             "Connections whose sending side moved to kernel TLS.",
             |worker| &worker.kernel_promotions,
         );
-        let workers = self.workers;
-        self.labelled(
+        self.by_label(
             "linerate_kernel_tls_refused_total",
             "Connections that kernel TLS was meant for and that stayed on the user engine, by reason.",
-            "reason",
-            KernelRefused::ALL.iter().map(|reason| {
-                (reason.label(), page_sum(workers, |worker| worker.kernel_refused.of(*reason as usize)))
-            }),
+            |worker| &worker.kernel_refused,
         );
         self.sum(
             "linerate_kernel_tls_key_updates_total",
@@ -194,13 +165,10 @@ impl Page<'_> {
             "Keys that the kernel took in place of another (among linerate_tls_key_updates_total, sent).",
             |worker| &worker.kernel_key_updates,
         );
-        self.labelled(
+        self.by_label(
             "linerate_nic_set_ups_total",
             "Connections that an adapter was to take: who has them, as proved, and switches refused.",
-            "outcome",
-            SetUp::ALL.iter().map(|outcome| {
-                (outcome.label(), page_sum(workers, |worker| worker.nic_set_ups.of(*outcome as usize)))
-            }),
+            |worker| &worker.nic_set_ups,
         );
         self.histogram(
             "linerate_nic_set_up_duration_seconds",
@@ -212,7 +180,7 @@ impl Page<'_> {
     /// `/proc/net/tls_stat`, some of whose lines go down again: all are gauges to a scraper.
     fn kernel_statistics(&mut self, statistics: &[Statistic]) {
         let name = "linerate_kernel_tls_stat";
-        self.family(name, "gauge", "The kernel's own counts, /proc/net/tls_stat of this network namespace.");
+        self.heading(name, "gauge", "The kernel's own counts, /proc/net/tls_stat of this network namespace.");
         for Statistic { name: counter, value } in statistics {
             let _ = writeln!(self.text, "{name}{{counter=\"{counter}\"}} {value}");
         }
@@ -233,7 +201,7 @@ impl Page<'_> {
 
     fn requests(&mut self) {
         let name = "linerate_http_requests_total";
-        self.family(name, "counter", "Requests answered, by status.");
+        self.heading(name, "counter", "Requests answered, by status.");
         for status in 0..super::STATUS_SLOTS {
             let count = page_sum(self.workers, |worker| &worker.responses[status]);
             if count > 0 {
@@ -243,7 +211,7 @@ impl Page<'_> {
     }
 
     fn histogram(&mut self, name: &str, help: &str, histogram: impl Fn(&Metrics) -> &Histogram) {
-        self.family(name, "histogram", help);
+        self.heading(name, "histogram", help);
         let Some(first) = self.workers.first() else { return };
         let bounds_us = histogram(first).bounds_us();
         let mut counts = vec![0; bounds_us.len() + 1];
@@ -267,6 +235,7 @@ impl Page<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::{Direction, Engine, KernelRefused, Refused};
     use std::time::Duration;
 
     #[test]
@@ -285,6 +254,7 @@ mod tests {
             worker.handshake_failed("no_shared_cipher");
             worker.request_seconds.observe(Duration::from_micros(60));
             worker.refuse(Refused::Descriptors);
+            worker.key_updates.of(Direction::Sent).increment();
         }
         workers[0].connections_active.decrement();
         let example = Single { name: "linerate_example", kind: "gauge", help: "An example.", value: 7 };
@@ -303,6 +273,8 @@ mod tests {
             "linerate_http_request_duration_seconds_bucket{le=\"0.0001\"} 2",
             "linerate_http_request_duration_seconds_count 2",
             "linerate_refused_total{reason=\"descriptors\"} 2",
+            "linerate_tls_key_updates_total{direction=\"sent\"} 2",
+            "linerate_tls_key_updates_total{direction=\"received\"} 0",
             "# TYPE linerate_example gauge",
             "linerate_example 7",
         ] {

@@ -131,11 +131,11 @@ async fn send(workplace: &Rc<Workplace>, version: Version) -> (Engine, Duration)
 }
 
 fn set_ups(workplace: &Workplace, outcome: SetUp) -> u64 {
-    workplace.metrics.nic_set_ups.of(outcome as usize).value()
+    workplace.metrics.nic_set_ups.of(outcome).value()
 }
 
 fn refused(workplace: &Workplace, reason: KernelRefused) -> u64 {
-    workplace.metrics.kernel_refused.of(reason as usize).value()
+    workplace.metrics.kernel_refused.of(reason).value()
 }
 
 const TAKES: Nic = Nic { takes: true, set_up_ms: 0, tells_sockets: true, others: 0, counts_nothing: false };

@@ -142,9 +142,7 @@ pub fn send(socket: &impl AsFd, bytes: &[u8], follows: Follows) -> io::Result<us
     }
 }
 
-/// The most bytes that the kernel hands to a device in one piece: whole segments that together fit 64 KiB
-/// (`tcp_xmit_size_goal`, net/ipv4/tcp.c), or one segment where that is larger, as on loopback. A device that takes
-/// larger pieces gets several of these.
+/// The most bytes of this connection that the kernel hands to a device in one piece: [`whole_segments`] of its own.
 ///
 /// # Errors
 /// The kernel's, for a connection that is already gone.
@@ -180,9 +178,12 @@ pub fn is_paced(socket: &impl AsFd) -> io::Result<bool> {
     }
 }
 
-/// The whole segments that fit a piece of 64 KiB less the kernel's room for headers (`MAX_TCP_HEADER` and one byte,
-/// include/net/tcp.h, in its largest configuration).
-fn whole_segments(segment_bytes: usize) -> usize {
+/// The most bytes that the kernel hands to a device in one piece: whole segments that together fit 64 KiB
+/// (`tcp_xmit_size_goal`, net/ipv4/tcp.c) less the kernel's room for headers (`MAX_TCP_HEADER` and one byte,
+/// include/net/tcp.h, in its largest configuration), or one segment where that is larger, as on loopback. A device that
+/// takes larger pieces gets several of these.
+#[must_use]
+pub fn whole_segments(segment_bytes: usize) -> usize {
     const PIECE_BYTES: usize = 64 * 1024 - (320 + 1);
     let segment_bytes = segment_bytes.max(1);
     (PIECE_BYTES / segment_bytes).max(1) * segment_bytes

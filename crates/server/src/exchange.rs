@@ -208,14 +208,12 @@ struct Sent {
 async fn send<K: KeySource>(link: &mut Link<K>, answer: &Answer) -> Sent {
     let pieces = answer.pieces();
     let mut pieces = Pieces::new(&pieces);
-    let by_user_engine_bytes = link.user_engine_bytes();
     link.content_is_immutable(answer.immutable);
     let result = link.send(&mut pieces, answer.source(link.channel().is_some())).await;
     let content_bytes = answer.content_bytes.saturating_sub(pieces.remaining_bytes());
     // The content is the response's end: all of it is left as long as some of the head is.
     let engine = link.engine();
-    let is_promoted = matches!(engine, Engine::Kernel | Engine::Nic);
-    let changed_engine = is_promoted && link.user_engine_bytes() > by_user_engine_bytes;
+    let changed_engine = link.moved_within_response();
     let decision = link.decision();
     if let (Some(decision), Some(combination)) = (decision, link.combination()) {
         link.note_placement(Recent { decision, combination, content_bytes, at_ms: 0 });

@@ -15,7 +15,8 @@ const BATCHES_PER_LOOK: u32 = 16;
 /// One connection's batches.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
-    burst_bytes: usize,
+    /// The most bytes of a segment, if that was asked within the last few batches.
+    segment_bytes: Option<usize>,
     /// The kernel paces this connection; asked once.
     paced: Option<bool>,
     /// Bursts in the next batch.
@@ -24,25 +25,38 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    /// A response begins: the size of a burst is looked up before its first batch.
+    /// A response begins: the size of a segment is looked up once for its first batches.
     pub(super) fn begin_response(&mut self) {
-        self.batches_until_look = 0;
+        self.look_again();
+    }
+
+    fn look_again(&mut self) {
+        self.segment_bytes = None;
+        self.batches_until_look = BATCHES_PER_LOOK;
+    }
+
+    /// The most bytes of a segment of this connection, as of a few batches ago at most.
+    pub(super) fn segment_bytes(&mut self, socket: &impl AsFd) -> io::Result<usize> {
+        match self.segment_bytes {
+            Some(bytes) => Ok(bytes),
+            None => Ok(*self.segment_bytes.insert(socket::segment_bytes(socket)?)),
+        }
     }
 
     /// Bytes of the next batch as it is sent: whole bursts, as many as fit `largest_bytes`; that, where not even one does.
     pub(super) fn next_bytes(&mut self, socket: &impl AsFd, largest_bytes: usize) -> io::Result<usize> {
         if self.batches_until_look == 0 {
-            self.batches_until_look = BATCHES_PER_LOOK;
-            self.burst_bytes = socket::burst_bytes(socket)?;
+            self.look_again();
         }
         self.batches_until_look -= 1;
+        let burst_bytes = socket::whole_segments(self.segment_bytes(socket)?);
         let paced = match self.paced {
             Some(paced) => paced,
             None => *self.paced.insert(socket::is_paced(socket)?),
         };
-        let most = if paced { 1 } else { (largest_bytes / self.burst_bytes).max(1) };
+        let most = if paced { 1 } else { (largest_bytes / burst_bytes).max(1) };
         self.bursts = self.bursts.clamp(1, most);
-        Ok((self.bursts * self.burst_bytes).min(largest_bytes))
+        Ok((self.bursts * burst_bytes).min(largest_bytes))
     }
 
     /// The socket took a batch whole: the next may be larger.
@@ -60,8 +74,12 @@ impl Batches {
 mod tests {
     use super::*;
 
-    fn batches(burst_bytes: usize, paced: bool) -> Batches {
-        Batches { burst_bytes, paced: Some(paced), bursts: 1, batches_until_look: 1000 }
+    /// 45 segments of 1448 bytes are a burst of 65 160 bytes.
+    const SEGMENT_BYTES: usize = 1448;
+
+    fn batches(segment_bytes: usize, paced: bool) -> Batches {
+        let segment_bytes = Some(segment_bytes);
+        Batches { segment_bytes, paced: Some(paced), bursts: 1, batches_until_look: 1000 }
     }
 
     fn next(batches: &mut Batches) -> usize {
@@ -71,7 +89,7 @@ mod tests {
 
     #[test]
     fn an_unpaced_connection_grows_to_whole_bursts_within_the_limit() {
-        let mut batches = batches(65_160, false);
+        let mut batches = batches(SEGMENT_BYTES, false);
         let mut sizes = Vec::new();
         for _ in 0..4 {
             sizes.push(next(&mut batches));
@@ -84,11 +102,25 @@ mod tests {
 
     #[test]
     fn a_paced_connection_sends_one_burst_at_a_time() {
-        let mut batches = batches(65_483, true);
+        let mut batches = batches(SEGMENT_BYTES, true);
         for _ in 0..3 {
-            assert_eq!(next(&mut batches), 65_483);
+            assert_eq!(next(&mut batches), 65_160);
             batches.taken_whole();
         }
+    }
+
+    /// Standard input has no segments: where it is asked, it refuses.
+    #[test]
+    fn the_size_of_a_segment_is_asked_once_for_some_batches() {
+        let mut batches = batches(SEGMENT_BYTES, false);
+        batches.begin_response();
+        assert!(batches.segment_bytes(&std::io::stdin()).is_err());
+        batches.segment_bytes = Some(SEGMENT_BYTES);
+        assert_eq!(batches.segment_bytes(&std::io::stdin()).unwrap(), SEGMENT_BYTES);
+        for _ in 0..BATCHES_PER_LOOK {
+            assert_eq!(next(&mut batches), 65_160);
+        }
+        assert!(batches.next_bytes(&std::io::stdin(), 262_144).is_err(), "it may have grown");
     }
 
     #[test]

@@ -35,8 +35,6 @@ pub(super) struct KernelSide {
     flow: Option<Flow>,
     /// A set-up was taken from the budget, and the adapter has not been asked for it yet.
     holds_set_up: bool,
-    /// Bytes of responses that the user engine has sent.
-    sent_bytes: u64,
     /// What the kernel carries of its version and cipher, once promoted.
     carried: Option<Carried>,
     departure: Departure,
@@ -44,13 +42,6 @@ pub(super) struct KernelSide {
     immutable: bool,
     /// Whether adapters may read files while they are sent.
     zero_copy: bool,
-}
-
-impl KernelSide {
-    /// The user engine has sent so many bytes.
-    pub(super) fn count(&mut self, sent_bytes: u64) {
-        self.sent_bytes += sent_bytes;
-    }
 }
 
 /// By whom a connection that is due would be carried.
@@ -81,11 +72,6 @@ impl<K: KeySource> Link<K> {
     /// Says whether the content of the next response never changes.
     pub(crate) fn content_is_immutable(&mut self, immutable: bool) {
         self.kernel.immutable = immutable;
-    }
-
-    /// Bytes of responses that the user engine has sent.
-    pub(crate) fn user_engine_bytes(&self) -> u64 {
-        self.kernel.sent_bytes
     }
 
     /// Whether the kernel makes the records.

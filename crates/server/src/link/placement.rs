@@ -35,6 +35,15 @@ pub(super) struct Placement {
     /// Bytes of those before it.
     sent_before_bytes: u64,
     responses_before: u64,
+    /// The connection moved within the response under way, or the last: the user engine had sent some of it.
+    moved_within: bool,
+}
+
+impl Placement {
+    /// Whether, with so many bytes of the response under way left, nothing of any response has been sent.
+    pub(super) fn has_sent_nothing(&self, left_bytes: u64) -> bool {
+        self.sent_before_bytes == 0 && left_bytes == self.response_bytes
+    }
 }
 
 impl<K: KeySource> Link<K> {
@@ -42,6 +51,7 @@ impl<K: KeySource> Link<K> {
     pub(super) fn begin_placement(&mut self, response_bytes: u64) {
         self.placement.response_bytes = response_bytes;
         self.placement.next = Next::Nothing;
+        self.placement.moved_within = false;
         if !self.placement.is_settled {
             self.decide(response_bytes);
         }
@@ -78,6 +88,11 @@ impl<K: KeySource> Link<K> {
             _ => self.placement.reason.unwrap_or(Reason::NotReady),
         };
         Some(Decision { engine, reason })
+    }
+
+    /// Whether another engine carried the beginning of the response that has just ended.
+    pub(crate) fn moved_within_response(&self) -> bool {
+        self.placement.moved_within
     }
 
     /// The response is among the latest that the admin page shows.
@@ -154,7 +169,10 @@ impl<K: KeySource> Link<K> {
         placement.next = Next::Nothing;
         match promotion {
             // From the next response on it has moved before.
-            Promotion::Done(other) => placement.reason = other.or(placement.reason),
+            Promotion::Done(other) => {
+                placement.reason = other.or(placement.reason);
+                placement.moved_within = left_bytes < placement.response_bytes;
+            }
             Promotion::NotNow => {
                 placement.reason = Some(Reason::NotReady);
                 placement.next = Next::Decide;

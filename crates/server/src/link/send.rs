@@ -220,7 +220,6 @@ impl<K: KeySource> Link<K> {
             .key_updates
             .of(Direction::Sent)
             .add(channel.key_updates_sent() - updates_before);
-        self.kernel.count(before_bytes - pieces.remaining_bytes());
         let sealed = batch.sealed();
         let sent = match socket::send(&self.stream, sealed, Follows::Nothing) {
             Ok(sent) => sent,
@@ -253,11 +252,11 @@ impl<K: KeySource> Link<K> {
 
     /// Where a record of the connection's first response has to end, so that the client can open what comes in the first
     /// round trip instead of waiting in the next for a record's end. 0 where all comes at once.
-    fn opening_bytes(&self, remaining_bytes: u64) -> io::Result<usize> {
-        if self.user_engine_bytes() > 0 || remaining_bytes < LEAST_OPENING_BYTES {
+    fn opening_bytes(&mut self, remaining_bytes: u64) -> io::Result<usize> {
+        if !self.placement.has_sent_nothing(remaining_bytes) || remaining_bytes < LEAST_OPENING_BYTES {
             return Ok(0);
         }
-        Ok(OPENING_SEGMENTS * socket::segment_bytes(&self.stream)?)
+        Ok(OPENING_SEGMENTS * self.batches.segment_bytes(&self.stream)?)
     }
 
     /// Has a cold part of the file read on a thread that may wait for the disk (INV-COLD-1: a worker never does).

@@ -7,6 +7,7 @@
 
 mod capabilities;
 mod departure;
+pub(crate) mod peer;
 mod report;
 mod self_test;
 #[cfg(test)]

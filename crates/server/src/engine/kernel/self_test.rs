@@ -4,7 +4,7 @@
 //! There were kernels and servers that sent wrong bytes with valid tags in these very cases: a client notices nothing. So
 //! a combination of version and cipher is not used before it has passed.
 
-use super::{Carried, Departure, Step, after_control, promote, step};
+use super::{Carried, Departure, Step, after_control, peer::Peer, promote, step};
 use crate::engine::{Piece, Pieces, source::Source};
 use linerate_os::{
     file,
@@ -12,8 +12,8 @@ use linerate_os::{
     socket::{self, connected_pair},
 };
 use linerate_record::{
-    Aead, AlertDescription, Channel, Event, KeySource, KeyUpdateRate, Opener, RecordError, RecordHeader,
-    RecordLimit, Sealer, TrafficKey, Version,
+    Aead, AlertDescription, Channel, KeySource, KeyUpdateRate, Opener, RecordError, RecordLimit, Sealer,
+    TrafficKey, Version,
 };
 use std::{
     fs::File,
@@ -95,14 +95,10 @@ struct Test<'a> {
     ours: TcpStream,
     theirs: TcpStream,
     sender: Channel<TestKeys>,
-    receiver: Channel<TestKeys>,
+    peer: Peer<TestKeys>,
     carried: Carried,
     file: File,
     content: Vec<u8>,
-    /// Bytes on the wire that are no whole record yet.
-    partial: Vec<u8>,
-    received: Vec<u8>,
-    closed: bool,
     turn: usize,
     deadline: Instant,
 }
@@ -117,13 +113,10 @@ impl<'a> Test<'a> {
             ours,
             theirs,
             sender: channel(version, aead, carried).map_err(|fault| fault.to_string())?,
-            receiver: channel(version, aead, carried).map_err(|fault| fault.to_string())?,
+            peer: Peer::new(channel(version, aead, carried).map_err(|fault| fault.to_string())?),
             carried,
             file: file::in_memory(&content).map_err(|error| format!("no file: {error}"))?,
             content,
-            partial: Vec::new(),
-            received: Vec::new(),
-            closed: false,
             turn: 0,
             deadline: Instant::now() + TIME_LIMIT,
         })
@@ -192,19 +185,20 @@ impl<'a> Test<'a> {
             self.sip()?;
         }
         socket::finish_sending(&socket).map_err(|error| error.to_string())?;
-        while !self.closed {
+        while !self.peer.is_closed {
             self.sip()?;
         }
         self.compare(&expected)
     }
 
     fn compare(&self, expected: &[u8]) -> Result<(), String> {
-        if self.received == expected {
+        let opened = &self.peer.opened;
+        if opened == expected {
             return Ok(());
         }
-        let differing = self.received.iter().zip(expected).position(|(one, other)| one != other);
-        let at = differing.unwrap_or_else(|| self.received.len().min(expected.len()));
-        Err(format!("byte {at} of {} is not what was sent ({} arrived)", expected.len(), self.received.len()))
+        let differing = opened.iter().zip(expected).position(|(one, other)| one != other);
+        let at = differing.unwrap_or_else(|| opened.len().min(expected.len()));
+        Err(format!("byte {at} of {} is not what was sent ({} arrived)", expected.len(), opened.len()))
     }
 
     fn in_time(&self) -> Result<(), String> {
@@ -229,38 +223,17 @@ impl<'a> Test<'a> {
 
     /// The peer takes a little, and opens the records that are whole.
     fn sip(&mut self) -> Result<(), String> {
-        let before = self.partial.len();
         let bytes = SIPS_BYTES[self.turn % SIPS_BYTES.len()];
         self.turn += 1;
-        self.partial.resize(before + bytes, 0);
-        let received = match socket::receive(&self.theirs, &mut self.partial[before..]) {
+        match self.peer.receive(&self.theirs, bytes) {
             Ok(0) => return Err("the connection ended too early".to_owned()),
-            Ok(received) => received,
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 std::thread::sleep(Duration::from_micros(200));
-                0
             }
             Err(error) => return Err(format!("receiving failed: {error}")),
-        };
-        self.partial.truncate(before + received);
-        self.open_whole_records()?;
-        self.in_time()
-    }
-
-    fn open_whole_records(&mut self) -> Result<(), String> {
-        loop {
-            let header = RecordHeader::parse(&self.partial, self.receiver.incoming_layout());
-            let header = header.map_err(|fault| format!("a record that is none: {fault}"))?;
-            let Some(header) = header.filter(|header| header.record_bytes() <= self.partial.len()) else {
-                return Ok(());
-            };
-            let mut record: Vec<u8> = self.partial.drain(..header.record_bytes()).collect();
-            match self.receiver.receive(&mut record, 0) {
-                Ok(Event::Data(range)) => self.received.extend_from_slice(&record[range]),
-                Ok(Event::CloseNotify) => self.closed = true,
-                Ok(_) => {}
-                Err(fault) => return Err(format!("a record does not open: {fault}")),
-            }
         }
+        self.peer.open().map_err(|fault| format!("a record does not open: {fault}"))?;
+        self.in_time()
     }
 }

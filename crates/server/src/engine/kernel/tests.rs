@@ -3,14 +3,14 @@
 
 use super::{
     capabilities::{COMBINATIONS, Lack},
+    peer::Peer,
     simulated::{Script, Simulated},
     *,
 };
 use crate::engine::Piece;
-use linerate_os::socket::{connected_pair, receive};
+use linerate_os::socket::connected_pair;
 use linerate_record::{
-    AlertDescription, ContentType, Event, KeyUpdateRate, Opener, RecordHeader, RecordLimit, Sealer,
-    TrafficKey,
+    AlertDescription, ContentType, KeyUpdateRate, Opener, RecordLimit, Sealer, TrafficKey,
 };
 use std::{collections::VecDeque, fs::File, io::Write, net::TcpStream, os::fd::AsFd, sync::Arc};
 
@@ -55,11 +55,7 @@ struct Connection {
     ours: TcpStream,
     theirs: TcpStream,
     sender: Channel<Counting>,
-    receiver: Channel<Counting>,
-    partial: Vec<u8>,
-    received: Vec<u8>,
-    closed: bool,
-    updates: usize,
+    peer: Peer<Counting>,
 }
 
 const NEW_KEYS: Carried = Carried { takes_new_keys: true, zero_copy: true };
@@ -70,9 +66,8 @@ impl Connection {
         let calls = Simulated::default();
         let script = Arc::clone(&calls.script);
         let (ours, theirs) = connected_pair(Some(16_384)).unwrap();
-        let (sender, receiver) = (channel(version, aead, limit), channel(version, aead, limit));
-        let (partial, received) = (Vec::new(), Vec::new());
-        Self { calls, script, ours, theirs, sender, receiver, partial, received, closed: false, updates: 0 }
+        let (sender, peer) = (channel(version, aead, limit), Peer::new(channel(version, aead, limit)));
+        Self { calls, script, ours, theirs, sender, peer }
     }
 
     fn promote(&mut self, carried: Carried, response_bytes: u64) -> Result<Departure, Refusal> {
@@ -92,30 +87,15 @@ impl Connection {
     }
 
     fn read(&mut self, at_most: usize) {
-        let before = self.partial.len();
-        self.partial.resize(before + at_most, 0);
-        let read = receive(&self.theirs, &mut self.partial[before..]).unwrap_or(0);
-        self.partial.truncate(before + read);
-        while let Some(header) = RecordHeader::parse(&self.partial, self.receiver.incoming_layout()).unwrap()
-        {
-            if header.record_bytes() > self.partial.len() {
-                break;
-            }
-            let mut record: Vec<u8> = self.partial.drain(..header.record_bytes()).collect();
-            match self.receiver.receive(&mut record, 0).unwrap() {
-                Event::Data(range) => self.received.extend_from_slice(&record[range]),
-                Event::CloseNotify => self.closed = true,
-                Event::KeyUpdate(_) => self.updates += 1,
-                _ => {}
-            }
-        }
+        let _ = self.peer.receive(&self.theirs, at_most);
+        self.peer.open().unwrap();
     }
 
     fn read_until(&mut self, done: impl Fn(&Self) -> bool) {
         let started = std::time::Instant::now();
         while !done(self) {
             self.read(10_000);
-            assert!(started.elapsed().as_secs() < 20, "it stalled at {} bytes", self.received.len());
+            assert!(started.elapsed().as_secs() < 20, "it stalled at {} bytes", self.peer.opened.len());
         }
     }
 
@@ -186,7 +166,7 @@ fn before_the_switch_every_failure_falls_back() {
             assert!(format!("{refusal:?}").starts_with(expected), "{refusal:?} is not {expected}");
             assert!(!connection.sender.is_handed_over());
             connection.send_sealed(b"after");
-            connection.read_until(|connection| connection.received == b"before after");
+            connection.read_until(|connection| connection.peer.opened == b"before after");
         }
     }
 }
@@ -247,12 +227,17 @@ fn everything_arrives_whatever_the_socket_takes() {
             connection.send_all(&mut departure, &pieces, &file, limit_bytes);
             connection.sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
             connection.control(&mut departure).unwrap();
-            connection.read_until(|connection| connection.closed);
+            connection.read_until(|connection| connection.peer.is_closed);
             assert!(
-                connection.received == expected,
+                connection.peer.opened == expected,
                 "{version:?} {aead:?} {bite_bytes} {limit_bytes} {limit}"
             );
-            assert_eq!(connection.updates > 3, limit < u64::MAX, "key updates: {}", connection.updates);
+            assert_eq!(
+                connection.peer.key_updates > 3,
+                limit < u64::MAX,
+                "key updates: {}",
+                connection.peer.key_updates
+            );
         }
     }
 }
@@ -313,7 +298,7 @@ fn a_key_that_stays_stops_below_its_limit() {
         assert!(!connection.sender.can_send());
         connection.sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
         connection.control(&mut departure).unwrap();
-        connection.read_until(|connection| connection.closed);
+        connection.read_until(|connection| connection.peer.is_closed);
         let sequence = connection.calls.sequence(
             connection.ours.as_fd(),
             os_version(version),
@@ -322,7 +307,7 @@ fn a_key_that_stays_stops_below_its_limit() {
         assert!(sequence.unwrap() <= 20);
         let sent = (1 << 20) - pieces.remaining_bytes() as usize;
         assert!(sent > 100_000, "most of the key was used: {sent} bytes");
-        assert!(connection.received == bytes[..sent]);
+        assert!(connection.peer.opened == bytes[..sent]);
     }
 }
 
@@ -352,8 +337,8 @@ fn a_departure_is_complete_only_when_tcp_has_everything() {
             assert!(started.elapsed().as_secs() < 20, "it never became complete: {version:?} {aead:?}");
         }
         linerate_os::socket::finish_sending(&connection.ours).unwrap();
-        connection.read_until(|connection| connection.received.len() >= bytes.len());
-        assert!(connection.received == bytes, "{version:?} {aead:?}");
+        connection.read_until(|connection| connection.peer.opened.len() >= bytes.len());
+        assert!(connection.peer.opened == bytes, "{version:?} {aead:?}");
     }
     assert!(waited, "a whole record is more than the socket mostly has room for");
 }

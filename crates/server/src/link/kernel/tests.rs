@@ -5,6 +5,7 @@ use crate::{
     engine::{
         Piece,
         kernel::{
+            peer::Peer,
             simulated::{Nic, Script, Simulated},
             tests::{Counting, channel, content, temporary},
         },
@@ -15,9 +16,9 @@ use crate::{
     workplace::{TimeLimits, Tuning, Workplace},
 };
 use linerate_config::{Flags, Settings};
-use linerate_os::socket::{connected_pair, receive};
+use linerate_os::socket::connected_pair;
 use linerate_placement::{Cipher, Costs, EngineCosts, Name};
-use linerate_record::{Aead, Channel, Event, RecordHeader, Version};
+use linerate_record::{Aead, Channel, Version};
 use std::{net::TcpStream, path::Path, rc::Rc, thread::JoinHandle};
 
 const BYTES: usize = 300_001;
@@ -75,25 +76,17 @@ fn route(is_on: bool, obstacle: Option<Lack>) -> Route {
 }
 
 /// Opens all that arrives, until the connection ends.
-fn reader(theirs: TcpStream, mut channel: Channel<Counting>) -> JoinHandle<Vec<u8>> {
+fn reader(theirs: TcpStream, channel: Channel<Counting>) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
-        let (mut partial, mut opened, mut buffer) = (Vec::new(), Vec::new(), vec![0; 65_536]);
+        let mut peer = Peer::new(channel);
         loop {
-            match receive(&theirs, &mut buffer) {
-                Ok(0) => return opened,
-                Ok(bytes) => partial.extend_from_slice(&buffer[..bytes]),
+            match peer.receive(&theirs, 65_536) {
+                Ok(0) => return peer.opened,
+                Ok(_) => peer.open().unwrap(),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 Err(error) => panic!("{error}"),
-            }
-            while let Some(header) = RecordHeader::parse(&partial, channel.incoming_layout()).unwrap()
-                && header.record_bytes() <= partial.len()
-            {
-                let mut record: Vec<u8> = partial.drain(..header.record_bytes()).collect();
-                if let Event::Data(range) = channel.receive(&mut record, 0).unwrap() {
-                    opened.extend_from_slice(&record[range]);
-                }
             }
         }
     })

@@ -11,27 +11,41 @@ use crate::error::{Error, Result};
 
 /// Where a certificate and its key lie, both as PEM.
 #[derive(Clone, Debug)]
-pub(crate) struct Certificate {
+pub struct Certificate {
     /// The certificate.
-    pub(crate) chain: PathBuf,
+    pub chain: PathBuf,
     /// The private key.
-    pub(crate) key: PathBuf,
+    pub key: PathBuf,
 }
 
 impl Certificate {
-    /// Makes one for `address` and localhost in `folder`.
-    pub(crate) fn make(folder: &Path, kind: CertificateKind, address: IpAddr) -> Result<Self> {
-        let (name, key) = match kind {
-            CertificateKind::Ecdsa => ("ecdsa", KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)),
-            CertificateKind::Rsa => ("rsa", KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)),
+    /// Where that of a kind lies in `folder`.
+    #[must_use]
+    pub fn of(folder: &Path, kind: CertificateKind) -> Self {
+        let name = match kind {
+            CertificateKind::Ecdsa => "ecdsa",
+            CertificateKind::Rsa => "rsa",
+        };
+        Self { chain: folder.join(format!("{name}.pem")), key: folder.join(format!("{name}.key")) }
+    }
+
+    /// Makes one for these addresses and localhost in `folder`.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] if no key can be made, and of writing the files.
+    pub fn make(folder: &Path, kind: CertificateKind, addresses: &[IpAddr]) -> Result<Self> {
+        let key = match kind {
+            CertificateKind::Ecdsa => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256),
+            CertificateKind::Rsa => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048),
         };
         let impossible = |error: rcgen::Error| Error::Machine(format!("cannot make a certificate: {error}"));
         let key = key.map_err(impossible)?;
-        let certificate = CertificateParams::new(vec!["localhost".to_owned(), address.to_string()])
+        let mut names = vec!["localhost".to_owned()];
+        names.extend(addresses.iter().map(ToString::to_string));
+        let certificate = CertificateParams::new(names)
             .and_then(|parameters| parameters.self_signed(&key))
             .map_err(impossible)?;
-        let made =
-            Self { chain: folder.join(format!("{name}.pem")), key: folder.join(format!("{name}.key")) };
+        let made = Self::of(folder, kind);
         for (path, text) in [(&made.key, key.serialize_pem()), (&made.chain, certificate.pem())] {
             fs::write(path, text).map_err(Error::file("cannot write", path))?;
         }

@@ -32,6 +32,7 @@ mod servers;
 pub mod statistics;
 mod store;
 
+pub use certificate::Certificate;
 pub use compare::{Change, Comparison, Measure, Outcome, compare};
 pub use error::{Error, Result};
 pub use run::{Finished, Options, resume, run};

@@ -87,7 +87,7 @@ impl Pool {
         fs::create_dir_all(&folder).map_err(Error::file("cannot create", &folder))?;
         let mut certificates = BTreeMap::new();
         for kind in [CertificateKind::Ecdsa, CertificateKind::Rsa] {
-            certificates.insert(kind, Certificate::make(&folder, kind, address)?);
+            certificates.insert(kind, Certificate::make(&folder, kind, &[address])?);
         }
         Ok(Self {
             address,

@@ -291,7 +291,7 @@ mod tests {
     fn both_kinds_of_certificate_are_made_for_the_address() {
         let folder = tempfile::tempdir().unwrap();
         for kind in [CertificateKind::Ecdsa, CertificateKind::Rsa] {
-            let made = Certificate::make(folder.path(), kind, [127, 0, 0, 1].into()).unwrap();
+            let made = Certificate::make(folder.path(), kind, &[[127, 0, 0, 1].into()]).unwrap();
             assert!(std::fs::read_to_string(&made.chain).unwrap().contains("BEGIN CERTIFICATE"));
             assert!(std::fs::read_to_string(&made.key).unwrap().contains("PRIVATE KEY"));
         }

@@ -64,19 +64,43 @@ fn doctor_finds_all_that_this_kernel_has() {
     }
 }
 
+/// The tls module has been taken away, and the kernel does not load it by itself. It is back when this is dropped.
+struct WithoutModule {
+    /// What the kernel calls to load a module by itself.
+    loader: String,
+}
+
+impl WithoutModule {
+    const LOADER: &str = "/proc/sys/kernel/modprobe";
+
+    /// `None`, said loudly, on a machine that is no guest.
+    fn new(test: &str) -> Option<Self> {
+        if std::env::var_os("GUEST_KERNEL").is_none() {
+            skip(test, "it takes the tls module away, which is done to guests only");
+            return None;
+        }
+        // Nobody holds it a moment after the last connection of the test before has gone.
+        wait_until("the module is not in use", || {
+            Command::new("rmmod").arg("tls").status().unwrap().success()
+        });
+        let loader = fs::read_to_string(Self::LOADER).unwrap();
+        fs::write(Self::LOADER, "/bin/false").unwrap();
+        Some(Self { loader })
+    }
+}
+
+impl Drop for WithoutModule {
+    fn drop(&mut self) {
+        fs::write(Self::LOADER, &self.loader).unwrap();
+        assert!(Command::new("modprobe").arg("tls").status().unwrap().success());
+    }
+}
+
 #[test]
 fn without_the_module_everything_stays_on_the_user_engine() {
     const NAME: &str = "without_the_module_everything_stays_on_the_user_engine";
-    /// What the kernel calls to load a module by itself.
-    const LOADER: &str = "/proc/sys/kernel/modprobe";
     let Some(fixture) = Fixture::new(NAME) else { return };
-    if std::env::var_os("GUEST_KERNEL").is_none() {
-        return skip(NAME, "it takes the tls module away, which is done to guests only");
-    }
-    // Nobody holds it a moment after the last connection of the test before has gone.
-    wait_until("the module is not in use", || Command::new("rmmod").arg("tls").status().unwrap().success());
-    let loader = fs::read_to_string(LOADER).unwrap();
-    fs::write(LOADER, "/bin/false").unwrap();
+    let Some(_without) = WithoutModule::new(NAME) else { return };
     let server = fixture.setup().start();
     for version in [&TLS12, &TLS13] {
         let mut client = fixture.client(version).connect(server.address());
@@ -85,6 +109,41 @@ fn without_the_module_everything_stays_on_the_user_engine() {
     assert_eq!(kernel_bytes(&server), 0.0);
     assert_eq!(server.metric("linerate_kernel_tls_promotions_total", ""), 0.0);
     server.wait_for_stderr("everything stays on the user engine");
-    fs::write(LOADER, loader).unwrap();
-    assert!(Command::new("modprobe").arg("tls").status().unwrap().success());
+}
+
+#[test]
+fn a_module_that_is_loaded_later_is_used_after_a_reload() {
+    const NAME: &str = "a_module_that_is_loaded_later_is_used_after_a_reload";
+    let Some(fixture) = Fixture::new(NAME) else { return };
+    let Some(without) = WithoutModule::new(NAME) else { return };
+    let server = fixture.setup().start();
+    server.wait_for_stderr("the tls module is not loaded");
+    let mut older = fixture.client(&TLS13).connect(server.address());
+    assert!(older.get(LARGE).body == fixture.site.bytes(LARGE));
+    drop(without);
+    let before = fixture.statistics();
+    let mut unasked = fixture.client(&TLS13).connect(server.address());
+    assert!(unasked.get(LARGE).body == fixture.site.bytes(LARGE));
+    assert_eq!(kernel_bytes(&server), 0.0, "nobody has asked for a look");
+
+    server.reload();
+    server.wait_for_stderr("kernel TLS: TLSv1.3 AES-128-GCM, ");
+    for version in [&TLS12, &TLS13] {
+        // What was found is told a moment before workers have it.
+        let carried_before = kernel_bytes(&server);
+        wait_until("the kernel engine carries a response", || {
+            let mut client = fixture.client(version).connect(server.address());
+            assert!(client.get(LARGE).body == fixture.site.bytes(LARGE));
+            kernel_bytes(&server) > carried_before
+        });
+        assert!(kernel_bytes(&server) - carried_before > 3_000_000.0);
+    }
+    // Connections from before go on; which engine has them is theirs.
+    for client in [&mut older, &mut unasked] {
+        assert!(client.get("524289.bin").body == fixture.site.bytes("524289.bin"));
+    }
+    let promotions = server.metric("linerate_kernel_tls_promotions_total", "");
+    assert!(promotions >= 2.0, "{promotions}");
+    // The kernel has counted them, beside those of the self-test at the reload.
+    assert!(before.moved("TlsTxSw") as f64 > promotions);
 }

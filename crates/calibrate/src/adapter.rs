@@ -5,7 +5,7 @@
 //! software adapter (`nic/`) has none of its own, so there it is.
 
 use std::{
-    fs, io,
+    io,
     net::SocketAddr,
     path::Path,
     sync::Mutex,
@@ -14,7 +14,7 @@ use std::{
 };
 
 use linerate_os::{
-    adapter,
+    adapter::{self, Beneath},
     kernel_tls::{Calls, System, Version},
 };
 use linerate_placement::{NicFigures, NicLimits};
@@ -61,8 +61,7 @@ impl Adapter {
     pub(crate) fn on(way: Way, peer: SocketAddr) -> Result<Self, String> {
         let interface =
             interface(&way, peer).map_err(|error| format!("which one leads to {peer}: {error}"))?;
-        let beneath = adapter::beneath(Path::new("/sys/class/net"), &interface);
-        let beneath = beneath.map_err(|error| format!("{interface} leads to {peer}: {error}"))?;
+        let beneath = beneath(&interface);
         let state = |port: &String| adapter::feature_states(port).ok()?.get(FEATURE).copied();
         let states: Vec<_> = beneath.ports.iter().filter_map(|port| Some((port, state(port)?))).collect();
         if let Some((device, _)) = states.iter().find(|(_, state)| state.on) {
@@ -232,14 +231,15 @@ fn between_ns(mut at: Vec<Instant>) -> Option<f64> {
 
 /// Why no adapter is measured where nobody is at the other end.
 pub(crate) fn nobody_there() -> String {
-    let Ok(table) = fs::read_to_string("/proc/net/dev") else {
-        return "/proc/net/dev, which would name them, cannot be read".to_owned();
+    let own = match adapter::interfaces() {
+        Ok(own) => own,
+        Err(error) => return format!("the kernel does not tell which there are: {error}"),
     };
-    let names = table.lines().skip(2).filter_map(|line| Some(line.split_once(':')?.0.trim()));
-    let encrypts = |name: &&str| {
+    let encrypts = |name: &str| {
         adapter::features(name).is_ok_and(|features| features.get(FEATURE).copied().unwrap_or(false))
     };
-    let encrypting: Vec<&str> = names.filter(encrypts).collect();
+    let encrypting: Vec<&str> =
+        own.iter().map(|own| own.name.as_str()).filter(|name| encrypts(name)).collect();
     if encrypting.is_empty() {
         return format!("none here encrypts ({FEATURE} is on nowhere)");
     }
@@ -254,6 +254,14 @@ pub(crate) fn nobody_there() -> String {
 fn interface(way: &Way, peer: SocketAddr) -> io::Result<String> {
     let connection = way.connect()?;
     adapter::towards(connection.socket.local_addr()?.ip(), peer.ip())
+}
+
+/// What stands beneath an interface. `/sys` alone tells, and may show another namespace: then it stands alone.
+fn beneath(interface: &str) -> Beneath {
+    let folder = Path::new("/sys/class/net");
+    let is_ours = adapter::interfaces().is_ok_and(|own| adapter::shows(folder, &own));
+    let alone = || Beneath { ports: vec![interface.to_owned()], ..Beneath::default() };
+    is_ours.then(|| adapter::beneath(folder, interface).ok()).flatten().unwrap_or_else(alone)
 }
 
 /// How many connections adapters have taken so far.

@@ -1,7 +1,8 @@
 //! What a decision costs: `cargo run --release -p linerate-placement --example decision_cost`.
 //!
 //! The cases that come with every response: a choice that is fixed, a response that is too small, one on a kernel that never
-//! pays, one behind a move. None of them makes a system call or allocates.
+//! pays, one behind a move; and one that an adapter could take, while set-ups there are short. None of them makes a system
+//! call or allocates.
 
 use linerate_placement::{
     Capabilities, Carried, Cipher, Combination, ConnectionSignals, Costs, Engine, EngineCosts, Lack, Mode,
@@ -14,10 +15,9 @@ const DECISIONS: u32 = 100_000;
 const ROUNDS: usize = 200;
 
 fn main() {
-    let can = Capabilities {
-        kernel: Verdict::Carried(Carried { takes_new_keys: true }),
-        nic: Verdict::Lacking(Lack::NoAdapter),
-    };
+    let carried = Verdict::Carried(Carried { takes_new_keys: true });
+    let kernel_only = Capabilities { kernel: carried, nic: Verdict::Lacking(Lack::NoAdapter) };
+    let adapter = Capabilities { kernel: Verdict::Lacking(Lack::AdapterGoesFirst), nic: carried };
     let connection = |engine, bytes| ConnectionSignals {
         combination: Combination { version: Version::Tls13, cipher: Cipher::Aes256Gcm },
         engine,
@@ -35,18 +35,23 @@ fn main() {
     let mut cheap_kernel = Costs::defaults();
     let kernel = EngineCosts { per_byte_ns: 0.05, set_up_ns: 1e6, ..EngineCosts::FREE };
     cheap_kernel.set(Engine::Kernel, Cipher::Aes256Gcm, kernel);
-    for (what, policy, costs, connection) in [
-        ("fixed by --engine user", fixed, Costs::defaults(), connection(Engine::User, 10_000)),
+    let (auto, defaults) = (Policy::default(), Costs::defaults());
+    for (what, can, policy, costs, connection) in [
+        ("fixed by --engine user", kernel_only, fixed, defaults.clone(), connection(Engine::User, 10_000)),
         (
             "auto, the kernel never pays",
-            Policy::default(),
-            Costs::defaults(),
+            kernel_only,
+            auto,
+            defaults.clone(),
             connection(Engine::User, 10_000),
         ),
-        ("auto, below the break-even", Policy::default(), cheap_kernel, connection(Engine::User, 10_000)),
-        ("auto, moved before", Policy::default(), Costs::defaults(), connection(Engine::Kernel, 10_000)),
+        ("auto, below the break-even", kernel_only, auto, cheap_kernel, connection(Engine::User, 10_000)),
+        ("auto, moved before", kernel_only, auto, defaults.clone(), connection(Engine::Kernel, 10_000)),
+        ("auto, set-ups are short", adapter, auto, defaults, connection(Engine::User, 100_000_000)),
     ] {
         let mut placer = Placer::new(policy, costs);
+        // Until those that are to be had have been given away.
+        while placer.decide(&can, &connection, 0, || None).engine == Engine::Nic {}
         let decision = placer.decide(&can, &connection, 0, || None);
         let rounds_ns = (0..ROUNDS).map(|_| {
             let started = Instant::now();

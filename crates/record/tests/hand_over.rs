@@ -1,5 +1,6 @@
 //! Handing the sending direction over: to a model of the kernel that makes its records as `net/tls/tls_sw.c` does.
 
+use linerate_kernel_model::KernelKey;
 use linerate_record::{
     Aead, AlertDescription, Channel, ContentType, Event, HandOverFault, Handover, KeySource, KeyUpdateRate,
     Opener, RecordError, RecordHeader, RecordLimit, Sealer, TrafficKey, Version,
@@ -43,42 +44,9 @@ fn channel(version: Version, aead: Aead, limit: u64) -> Channel<Counting> {
     )
 }
 
-/// What the kernel keeps of a key, and how it makes a record of it.
-struct Kernel {
-    version: Version,
-    aead: Aead,
-    key: Vec<u8>,
-    vector: [u8; 12],
-    sequence: u64,
-}
-
-impl Kernel {
-    fn new(handover: &Handover<'_>) -> Self {
-        Self {
-            version: handover.version(),
-            aead: handover.aead(),
-            key: handover.key().to_vec(),
-            vector: *handover.vector(),
-            sequence: handover.sequence(),
-        }
-    }
-
-    fn record(&mut self, content_type: ContentType, plaintext: &[u8]) -> Vec<u8> {
-        let mut vector = self.vector;
-        let counts_up = self.version == Version::Tls12 && self.aead != Aead::ChaCha20Poly1305;
-        if counts_up {
-            // A Sealer's explicit nonce is `mask ^ sequence number`: this mask makes it the one that is due.
-            let explicit = u64::from_be_bytes(vector[4..].try_into().unwrap());
-            vector[4..].copy_from_slice(&(explicit ^ self.sequence).to_be_bytes());
-            self.vector[4..].copy_from_slice(&(explicit + 1).to_be_bytes());
-        }
-        let key = TrafficKey::new(self.version, self.aead, &self.key, vector).unwrap();
-        let mut sealer = Sealer::new(&key, self.sequence, RecordLimit::of(self.aead)).unwrap();
-        self.sequence += 1;
-        let mut record = Vec::new();
-        sealer.seal_append(content_type, plaintext, &mut record).unwrap();
-        record
-    }
+fn kernel_key(handover: &Handover<'_>) -> KernelKey {
+    let (version, aead) = (handover.version(), handover.aead());
+    KernelKey::new(version, aead, handover.key(), *handover.vector(), handover.sequence())
 }
 
 fn take<T>(kernel: &mut Option<T>, made: T) -> Result<(), ()> {
@@ -119,9 +87,9 @@ fn records_go_on_across_the_switch_and_no_nonce_comes_twice() {
                 arrive(record, text.as_bytes());
             }
             let mut kernel = None;
-            sender.hand_over(true, |handover| take(&mut kernel, Kernel::new(handover))).unwrap();
+            sender.hand_over(true, |handover| take(&mut kernel, kernel_key(handover))).unwrap();
             let mut kernel = kernel.unwrap();
-            assert_eq!(kernel.sequence, 1 + switch_at);
+            assert_eq!(kernel.sequence(), 1 + switch_at);
             for number in 0..300 {
                 let text = format!("the kernel's {number}");
                 arrive(kernel.record(ContentType::ApplicationData, text.as_bytes()), text.as_bytes());
@@ -201,7 +169,7 @@ fn what_is_not_ready_is_not_tried() {
     let mut closed = channel(version, aead, u64::MAX);
     closed.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
     let mut owing = channel(version, aead, u64::MAX);
-    let mut update = Kernel::new_for_test(version, aead).record(ContentType::Handshake, &[24, 0, 0, 1, 1]);
+    let mut update = first_kernel_key(version, aead).record(ContentType::Handshake, &[24, 0, 0, 1, 1]);
     assert!(matches!(owing.receive(&mut update, 0), Ok(Event::KeyUpdate(_))));
     let mut used_up = channel(version, aead, 3);
     used_up.sealer().unwrap().seal_append(ContentType::Alert, &[1, 90], &mut Vec::new()).unwrap();
@@ -220,10 +188,9 @@ fn what_is_not_ready_is_not_tried() {
     }
 }
 
-impl Kernel {
-    fn new_for_test(version: Version, aead: Aead) -> Self {
-        Self { version, aead, key: vec![1; aead.key_bytes()], vector: [1 ^ 0xA5; 12], sequence: 1 }
-    }
+/// The key that channels of these tests begin with, in the kernel.
+fn first_kernel_key(version: Version, aead: Aead) -> KernelKey {
+    KernelKey::new(version, aead, &vec![1; aead.key_bytes()], [1 ^ 0xA5; 12], 1)
 }
 
 #[test]
@@ -231,19 +198,19 @@ fn a_key_update_leaves_under_the_old_key_and_what_follows_under_the_new() {
     let (version, aead) = (Version::Tls13, Aead::Aes256Gcm);
     let (mut sender, mut receiver) = (channel(version, aead, 10), channel(version, aead, 10));
     let mut kernel = None;
-    sender.hand_over(true, |handover| take(&mut kernel, Kernel::new(handover))).unwrap();
+    sender.hand_over(true, |handover| take(&mut kernel, kernel_key(handover))).unwrap();
     let mut kernel = kernel.unwrap();
     let mut updates = 0;
     for number in 0..200u8 {
         if sender.prepare_sending(&mut Vec::new()).unwrap() {
             let control = *sender.next_control().unwrap();
-            assert!(kernel.sequence < 10, "INV-LIMIT-1");
+            assert!(kernel.sequence() < 10, "INV-LIMIT-1");
             let mut record = kernel.record(control.content_type(), control.payload());
             assert!(matches!(receiver.receive(&mut record, 0), Ok(Event::KeyUpdate(_))));
             let mut next = None;
-            assert!(sender.control_left(|handover| take(&mut next, Kernel::new(handover))).unwrap());
+            assert!(sender.control_left(|handover| take(&mut next, kernel_key(handover))).unwrap());
             kernel = next.unwrap();
-            assert_eq!(kernel.sequence, 0);
+            assert_eq!(kernel.sequence(), 0);
             updates += 1;
         }
         assert!(sender.remaining_records() > 0);
@@ -294,8 +261,8 @@ fn where_the_key_cannot_be_changed_the_connection_ends_in_time() {
     }
     let mut sender = channel(Version::Tls13, Aead::Aes128Gcm, 100);
     sender.hand_over(false, |_| Ok::<_, ()>(())).unwrap();
-    let mut update = Kernel::new_for_test(Version::Tls13, Aead::Aes128Gcm)
-        .record(ContentType::Handshake, &[24, 0, 0, 1, 1]);
+    let mut update =
+        first_kernel_key(Version::Tls13, Aead::Aes128Gcm).record(ContentType::Handshake, &[24, 0, 0, 1, 1]);
     assert!(matches!(sender.receive(&mut update, 0), Ok(Event::KeyUpdate(_))));
     assert_eq!(sender.prepare_sending(&mut Vec::new()), Ok(false), "an answer would break the stream");
     assert!(sender.next_control().is_none());

@@ -5,11 +5,12 @@
 //! take less than it is given, or nothing; what TCP has no room for stays in the module after the call has succeeded,
 //! leaves later by itself, and is lost when the socket is closed before.
 
+use linerate_kernel_model::KernelKey;
 use linerate_os::{
     kernel_tls::{Calls, Carrier, Cipher, HandedOver, SendingKey, System, Version},
     socket::{self, Follows},
 };
-use linerate_record::{self as record, Aead, ContentType, RecordLimit, Sealer, TrafficKey};
+use linerate_record::{self as record, Aead, ContentType};
 use std::{
     collections::{HashMap, VecDeque},
     fs::File,
@@ -110,7 +111,7 @@ impl Script {
 /// What the module keeps of a socket.
 #[derive(Default)]
 struct Context {
-    key: Option<Key>,
+    key: Option<KernelKey>,
     open: Vec<u8>,
     zero_copy: bool,
     carrier: Option<Carrier>,
@@ -118,47 +119,17 @@ struct Context {
     work: Option<JoinHandle<()>>,
 }
 
-struct Key {
-    version: record::Version,
-    aead: Aead,
-    key: Vec<u8>,
-    vector: [u8; 12],
-    sequence: u64,
-}
-
-impl Key {
-    fn new(key: &SendingKey<'_>) -> Self {
-        Self {
-            version: match key.version {
-                Version::Tls12 => record::Version::Tls12,
-                Version::Tls13 => record::Version::Tls13,
-            },
-            aead: match key.cipher {
-                Cipher::Aes128Gcm => Aead::Aes128Gcm,
-                Cipher::Aes256Gcm => Aead::Aes256Gcm,
-                Cipher::ChaCha20Poly1305 => Aead::ChaCha20Poly1305,
-            },
-            key: key.key.to_vec(),
-            vector: *key.vector,
-            sequence: key.sequence,
-        }
-    }
-
-    fn record(&mut self, content_type: ContentType, plaintext: &[u8]) -> Vec<u8> {
-        let mut vector = self.vector;
-        if self.version == record::Version::Tls12 && self.aead != Aead::ChaCha20Poly1305 {
-            // The explicit nonce counts up. A Sealer's is `mask ^ sequence number`: this mask makes it the one due.
-            let explicit = u64::from_be_bytes(vector[4..].try_into().unwrap());
-            vector[4..].copy_from_slice(&(explicit ^ self.sequence).to_be_bytes());
-            self.vector[4..].copy_from_slice(&(explicit + 1).to_be_bytes());
-        }
-        let key = TrafficKey::new(self.version, self.aead, &self.key, vector).unwrap();
-        let mut sealer = Sealer::new(&key, self.sequence, RecordLimit::of(self.aead)).unwrap();
-        self.sequence += 1;
-        let mut record = Vec::new();
-        sealer.seal_append(content_type, plaintext, &mut record).unwrap();
-        record
-    }
+fn kernel_key(key: &SendingKey<'_>) -> KernelKey {
+    let version = match key.version {
+        Version::Tls12 => record::Version::Tls12,
+        Version::Tls13 => record::Version::Tls13,
+    };
+    let aead = match key.cipher {
+        Cipher::Aes128Gcm => Aead::Aes128Gcm,
+        Cipher::Aes256Gcm => Aead::Aes256Gcm,
+        Cipher::ChaCha20Poly1305 => Aead::ChaCha20Poly1305,
+    };
+    KernelKey::new(version, aead, key.key, *key.vector, key.sequence)
 }
 
 /// The model.
@@ -283,7 +254,7 @@ impl Calls for Simulated {
             } else if context.carrier == Some(Carrier::Adapter) {
                 return Err(io::Error::from_raw_os_error(EOPNOTSUPP));
             }
-            context.key = Some(Key::new(key));
+            context.key = Some(kernel_key(key));
             Ok(())
         })
     }
@@ -305,7 +276,7 @@ impl Calls for Simulated {
 
     fn sequence(&self, socket: BorrowedFd<'_>, _: Version, _: Cipher) -> io::Result<u64> {
         self.script.outcome("sequence", &self.script.sequence)?;
-        self.context(socket, |context| Ok(context.key.as_ref().unwrap().sequence))
+        self.context(socket, |context| Ok(context.key.as_ref().unwrap().sequence()))
     }
 
     fn set_zero_copy(&self, socket: BorrowedFd<'_>, allowed: bool) -> io::Result<()> {

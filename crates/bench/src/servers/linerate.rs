@@ -28,7 +28,7 @@ pub(super) fn probe(program: &[String], mode: Mode) -> Result<String, String> {
         return Ok(version.to_owned());
     }
     let checked = system::output_of(program, &["check", "/", "--engine", "auto"])?;
-    Ok(format!("{version}, {}", basis(&checked).unwrap_or("costs not told")))
+    Ok(format!("{version}, costs: {}", basis(&checked).unwrap_or("not told")))
 }
 
 /// What `linerate check` says its costs are from, without the path: `measured at 2026-11-21T12:00:00Z`.

@@ -3,18 +3,33 @@
  * A port of the adapter, as a network device: queues, transmission, and the interface's own statistics.
  */
 #include <linux/etherdevice.h>
+#include <linux/nsproxy.h>
+#include <linux/sched/clock.h>
 #include <linux/slab.h>
+#include <net/net_namespace.h>
 
 #include "nic.h"
+
+/* Whether what runs here, or is interrupted, is a process of another network namespace: the far end's client. */
+static bool is_elsewhere(const struct net_device *dev)
+{
+	return current->nsproxy && !net_eq(current->nsproxy->net_ns, dev_net(dev));
+}
 
 static netdev_tx_t transmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct lnic_port *port = netdev_priv(dev);
 	struct lnic_queue *queue = &port->queues[skb_get_queue_mapping(skb)];
 	bool sealed = false;
+	u64 began_ns, took_ns;
 
 	LNIC_ADAPTER_BEGINS();
+	began_ns = local_clock();
 	skb = lnic_tls_transmit(port, queue, skb, &sealed);
+	took_ns = local_clock() - began_ns;
+	lnic_count(queue, LNIC_MODEL_NS, took_ns);
+	if (is_elsewhere(dev))
+		lnic_count(queue, LNIC_MODEL_NS_ELSEWHERE, took_ns);
 	LNIC_ADAPTER_ENDS();
 	if (skb)
 		lnic_wire_send(port, queue, skb, sealed);

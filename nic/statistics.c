@@ -27,6 +27,8 @@ static const struct name sums[] = {
 	{ LNIC_TLS_DROP_NO_MEMORY, "tx_tls_drop_no_memory" },
 	{ LNIC_TLS_RECORDS, "tx_tls_records" },
 	{ LNIC_TLS_FALLBACK, "tx_tls_fallback" },
+	{ LNIC_MODEL_NS, "tx_model_ns" },
+	{ LNIC_MODEL_NS_ELSEWHERE, "tx_model_ns_elsewhere" },
 	{ LNIC_WIRE_LOST, "tx_wire_lost" },
 	{ LNIC_WIRE_CORRUPTED, "tx_wire_corrupted" },
 };

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// A run has a panel for each cipher, or more: so many are summed up, and the rest is in the tables.
-const PANELS: usize = 4;
+const PANELS: usize = 6;
 
 /// A sentence about a run.
 pub(super) struct Finding {

@@ -20,6 +20,8 @@ struct Place {
     at: String,
     /// What `auto` costs as a multiple of the best, and what may be said of that.
     beside_best: (f64, Verdict),
+    /// Rounds of both, side by side.
+    rounds: usize,
     best: usize,
     /// What the worst costs as a multiple of `auto`; where there is another than the best.
     worst: Option<(f64, usize)>,
@@ -45,22 +47,27 @@ pub(super) fn sentences(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Vec<String> {
 }
 
 impl Place {
-    /// What `auto` costs as a multiple of the best, where rounds bear a difference out.
-    fn sure(&self) -> Option<f64> {
+    /// What `auto` costs as a multiple of the best, unless rounds show that there is no difference.
+    fn told(&self) -> Option<f64> {
         let (times, verdict) = self.beside_best;
-        matches!(verdict, Verdict::Less | Verdict::More).then_some(times)
+        (verdict != Verdict::NoDifference).then_some(times)
     }
 }
 
 fn sentence(sweep: &Sweep<'_>, places: &[Place], what: &str) -> String {
-    if places.iter().any(|place| place.beside_best.1 == Verdict::TooFewRounds) {
-        return format!("{AUTO}, {what}: too few rounds to hold it against the fixed engines.");
-    }
     let each = places.iter().map(|place| {
         let best = sweep.servers[place.best];
-        let mut words = match place.sure() {
-            Some(times) => format!("{} {} that of {best}", place.at, number::times(times)),
-            None => format!("{} no difference to {best}", place.at),
+        let mut words = match place.beside_best {
+            (times, Verdict::Less | Verdict::More) => {
+                format!("{} {} that of {best}", place.at, number::times(times))
+            }
+            (_, Verdict::NoDifference) => format!("{} no difference to {best}", place.at),
+            (times, Verdict::TooFewRounds) => format!(
+                "{} {} that of {best} ({}, too few to be sure)",
+                place.at,
+                number::times(times),
+                number::plural(place.rounds, "round")
+            ),
         };
         if let Some((times, worst)) = place.worst {
             words.push_str(&format!(", {} {}", sweep.servers[worst], number::times(times)));
@@ -68,9 +75,11 @@ fn sentence(sweep: &Sweep<'_>, places: &[Place], what: &str) -> String {
         words
     });
     let each: Vec<String> = each.collect();
-    let furthest = places.iter().filter_map(Place::sure).fold(1.0, f64::max);
+    let furthest = places.iter().filter_map(Place::told).fold(1.0, f64::max);
     let worst = places.iter().filter_map(|place| place.worst).map(|(times, _)| times).fold(1.0, f64::max);
-    let at_most = if furthest > 1.0 {
+    let at_most = if places.iter().all(|place| place.beside_best.1 == Verdict::TooFewRounds) {
+        "too few rounds to be sure of any difference to the best fixed engine".to_owned()
+    } else if furthest > 1.0 {
         format!("at most {} that of the best fixed engine", number::times(furthest))
     } else {
         "nowhere more than the best fixed engine".to_owned()
@@ -103,5 +112,6 @@ fn beside(
     let worst = costs.last().filter(|_| costs.len() > 1).map(|&(cost, server)| (cost / ours, server));
     let ratio = panel.ratio(auto, best, place, quantity)?;
     let beside_best = (as_cost(ratio.ratio), ratio.verdict());
-    Some(Place { at: sweep.at(panel.places[place]), beside_best, best, worst })
+    let rounds = ratio.rounds;
+    Some(Place { at: sweep.at(panel.places[place]), beside_best, rounds, best, worst })
 }

@@ -1,15 +1,17 @@
 //! The part on the host: builds what is needed, boots guests that count, and makes the table.
 
-use std::fs;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use super::counted_guest::{CountedGuests, Limits, Said};
 use super::{Subject, Transfer};
 use crate::peers::servers::linerate::Linerate;
 use crate::peers::statistics::Summary;
 use crate::peers::workspace;
+
+const LIMITS: Limits = Limits { seconds: 600, memory_mib: 2048 };
 
 /// Flags of `cargo xtask guest cost`.
 #[derive(Debug, Clone, clap::Args)]
@@ -31,46 +33,18 @@ pub(crate) struct Options {
 /// Counts, and prints a table for each kernel.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let workspace = workspace();
+    let guests = CountedGuests::prepare(&workspace)?;
     let kernels = match &options.kernel[..] {
-        [] => kernels(&workspace)?,
+        [] => guests.kernels()?,
         named => named.to_vec(),
     };
     let linerate = Linerate::find(options.linerate.as_deref(), &[], &workspace)?;
-    let plugin = build_plugin(&workspace)?;
     println!("linerate: {}", linerate.version()?);
     for kernel in kernels {
-        let counted = count_in(&workspace, &kernel, &plugin, linerate.program(), options)?;
+        let counted = count_in(&guests, &kernel, linerate.program(), options)?;
         println!("\n### Linux {kernel}\n\n{}", table(&counted));
     }
     Ok(())
-}
-
-fn kernels(workspace: &Path) -> Result<Vec<String>> {
-    let output = Command::new(workspace.join("guest/run"))
-        .arg("--kernels")
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot run guest/run")?;
-    if !output.status.success() {
-        bail!("this machine cannot run guests (the reason is printed above)");
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect())
-}
-
-fn build_plugin(workspace: &Path) -> Result<PathBuf> {
-    let folder = workspace.join("target/guest");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let plugin = folder.join("count.so");
-    let status = Command::new("cc")
-        .args(["-O2", "-Wall", "-shared", "-fPIC", "-o"])
-        .arg(&plugin)
-        .arg(workspace.join("guest/instructions/count.c"))
-        .status()
-        .context("cannot run cc, the compiler")?;
-    if !status.success() {
-        bail!("guest/instructions/count.c does not compile ({status})");
-    }
-    Ok(plugin)
 }
 
 /// A transfer and what the whole machine executed for it.
@@ -82,59 +56,33 @@ struct Counted {
 }
 
 fn count_in(
-    workspace: &Path,
+    guests: &CountedGuests,
     kernel: &str,
-    plugin: &Path,
     linerate: &Path,
     options: &Options,
 ) -> Result<Vec<Counted>> {
-    let marks = plugin.with_file_name(format!("marks-{kernel}"));
-    let this = std::env::current_exe().context("cannot find this program")?;
-    let output = Command::new(workspace.join("guest/run"))
-        .args(["--kernel", kernel, "--timeout", "600", "--plugin"])
-        .arg(format!("{},out={}", plugin.display(), marks.display()))
-        .arg("--")
-        .arg(this)
-        .args(["guest", "cost-inside", "--linerate"])
-        .arg(linerate)
-        .args(["--body-bytes", &options.body_bytes.to_string()])
-        .args(["--transfers", &options.transfers.to_string()])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot run guest/run")?;
-    if !output.status.success() {
-        bail!("the measurement in the guest failed ({})", output.status);
-    }
-    let marks = fs::read_to_string(&marks).with_context(|| format!("cannot read {}", marks.display()))?;
-    join(&String::from_utf8_lossy(&output.stdout), &marks)
+    let mut arguments: Vec<OsString> = vec!["cost-inside".into(), "--linerate".into(), linerate.into()];
+    arguments.extend(["--body-bytes".into(), options.body_bytes.to_string().into()]);
+    arguments.extend(["--transfers".into(), options.transfers.to_string().into()]);
+    join(&guests.run(kernel, &format!("cost-{kernel}"), LIMITS, &arguments)?)
 }
 
 /// Each transfer has two marks: what was executed in between stands at the second.
-fn join(transfers: &str, marks: &str) -> Result<Vec<Counted>> {
-    let transfers: Vec<Transfer> = transfers
+fn join(said: &Said) -> Result<Vec<Counted>> {
+    let transfers: Vec<Transfer> = said
+        .output
         .lines()
         .map(|line| serde_json::from_str(line).with_context(|| format!("the guest said {line:?}")))
         .collect::<Result<_>>()?;
-    let marks: Vec<(u64, u64)> = marks.lines().map(parse_mark).collect::<Result<_>>()?;
-    if marks.len() != 2 * transfers.len() {
-        bail!("{} marks for {} transfers; there have to be two for each", marks.len(), transfers.len());
+    if said.marks.len() != 2 * transfers.len() {
+        bail!("{} marks for {} transfers; there have to be two for each", said.marks.len(), transfers.len());
     }
-    let ends = marks.chunks_exact(2).map(|pair| pair[1]);
+    let ends = said.marks.chunks_exact(2).map(|pair| pair[1]);
     Ok(transfers
         .into_iter()
         .zip(ends)
-        .map(|(transfer, (user, kernel))| Counted { transfer, user, kernel })
+        .map(|(transfer, mark)| Counted { transfer, user: mark.user, kernel: mark.kernel })
         .collect())
-}
-
-/// `mark 3 user 1200 kernel 3400 adapter 0`: the software adapter has no part in these transfers.
-fn parse_mark(line: &str) -> Result<(u64, u64)> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    match words[..] {
-        ["mark", _, "user", user, "kernel", kernel, "adapter", "0"] => Ok((user.parse()?, kernel.parse()?)),
-        _ => bail!("the plugin wrote {line:?}"),
-    }
 }
 
 /// Instructions per byte of body.
@@ -187,10 +135,16 @@ fn table(counted: &[Counted]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::counted_guest::parse_mark;
     use super::*;
 
     fn line(subject: Subject) -> String {
         serde_json::to_string(&Transfer { subject, body_bytes: 1000 }).unwrap()
+    }
+
+    fn said(output: String, marks: &str) -> Said {
+        let marks = marks.lines().map(parse_mark).collect::<Result<_>>().unwrap();
+        Said { output, marks }
     }
 
     #[test]
@@ -198,7 +152,7 @@ mod tests {
         let transfers = [line(Subject::NginxUser), line(Subject::LinerateUser)].join("\n");
         let marks = "mark 0 user 9 kernel 9 adapter 0\nmark 1 user 3000 kernel 1000 adapter 0\n\
                      mark 2 user 9 kernel 9 adapter 0\nmark 3 user 1000 kernel 500 adapter 0\n";
-        let counted = join(&transfers, marks).unwrap();
+        let counted = join(&said(transfers, marks)).unwrap();
         assert_eq!((counted[1].user, counted[1].kernel), (1000, 500));
         let text = table(&counted);
         assert!(text.contains("| nginx, TLS in user space | 3.000 | 1.000 | 4.000 | 0.0 % |  |\n"), "{text}");
@@ -211,9 +165,8 @@ mod tests {
     #[test]
     fn a_mark_too_few_is_no_result() {
         let one = line(Subject::NginxPlain);
-        assert!(join(&one, "mark 0 user 1 kernel 1 adapter 0\n").is_err());
-        assert!(join(&one, "mark 0 user 1 kernel 1 adapter 0\nmark 1 user x kernel 1 adapter 0\n").is_err());
-        assert!(join("hello\n", "").is_err());
+        assert!(join(&said(one, "mark 0 user 1 kernel 1 adapter 0\n")).is_err());
+        assert!(join(&said("hello\n".to_owned(), "")).is_err());
     }
 
     #[test]

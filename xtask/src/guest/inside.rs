@@ -11,18 +11,16 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use super::{Subject, Transfer};
 use crate::peers::certificate::{self, Certificate};
 use crate::peers::clients::channel::Dialer;
+use crate::peers::clients::counted::mark;
 use crate::peers::clients::discard::discard_all;
 use crate::peers::clients::response;
 use crate::peers::clients::verify::Verify;
-use crate::peers::clients::{Job, Order, TlsOrder};
+use crate::peers::clients::{Job, Order, TlsOrder, Version};
 use crate::peers::network::{Link, Network};
 use crate::peers::options::{CertificateKind, Cipher, ClientWait};
 use crate::peers::servers::linerate::Linerate;
 use crate::peers::servers::nginx::Nginx;
 use crate::peers::servers::{RunningServer, Setting};
-
-/// Executions of `pause` that the plugin takes for a mark, and some more.
-const MARK_PAUSES: u32 = 1100;
 
 /// The plaintext of a full record.
 const RECORD_BYTES: u64 = 1 << 14;
@@ -101,8 +99,11 @@ impl Bench<'_> {
         let endpoints = server.endpoints;
         let order = Order {
             server: if subject.is_plain() { endpoints.plain } else { endpoints.tls },
-            tls: (!subject.is_plain())
-                .then(|| TlsOrder { certificate: self.certificate.chain.clone(), cipher: Cipher::Aes256Gcm }),
+            tls: (!subject.is_plain()).then(|| TlsOrder {
+                certificate: self.certificate.chain.clone(),
+                cipher: Cipher::Aes256Gcm,
+                version: Version::Tls13,
+            }),
             job: Job::Verify(verify.clone()),
         };
         let dialer = Dialer::new(&order)?;
@@ -165,13 +166,6 @@ impl Bench<'_> {
             bail!("a transfer took {received} bytes, the verified one {verified_wire_bytes}");
         }
         Ok(())
-    }
-}
-
-/// What the plugin recognises; on a processor it does nothing.
-fn mark() {
-    for _ in 0..MARK_PAUSES {
-        std::hint::spin_loop();
     }
 }
 

@@ -1,15 +1,18 @@
-//! `cargo xtask guest cost`: what a byte costs in instructions, counted in a guest (see guest/README.md).
+//! `cargo xtask guest cost` and `never-lose`: what bytes and responses cost in instructions, counted in guests (see
+//! guest/README.md).
 //!
 //! An emulated processor says nothing of speed, but it can count: the same transfer takes the same instructions, to
 //! about one in a hundred, on any machine. One AES round is one instruction, a copied 32 bytes are two: like is to be
 //! compared with like.
 //!
-//! [`count`] runs on the host: it boots guests with QEMU's counting plugin and puts results together. [`inside`] is
-//! this program in the guest, which starts servers, fetches, and marks where counting begins and ends. Both know the
-//! [`Subject`]s.
+//! [`counted_guest`] boots guests with QEMU's counting plugin. For `cost`, [`count`] puts results together on the host, and
+//! [`inside`] is this program in the guest, which starts servers, fetches, and marks where counting begins and ends. Both
+//! know the [`Subject`]s. [`never_lose`] has the same for every engine beside `auto`.
 
 mod count;
+mod counted_guest;
 mod inside;
+mod never_lose;
 mod subject;
 
 use anyhow::Result;
@@ -26,6 +29,12 @@ pub(crate) enum GuestTask {
     /// The part of `cost` that runs in the guest.
     #[command(hide = true)]
     CostInside(InsideOptions),
+    /// Count what every engine costs beside `auto`, from 1 kB to 1 GB, behind software adapters of 850, 16,500 and 100,000
+    /// set-ups a second.
+    NeverLose(never_lose::Options),
+    /// The part of `never-lose` that runs in the guest.
+    #[command(hide = true)]
+    NeverLoseInside(never_lose::InsideOptions),
 }
 
 impl GuestTask {
@@ -34,6 +43,8 @@ impl GuestTask {
         match self {
             Self::Cost(options) => count::run(options),
             Self::CostInside(options) => inside::run(options),
+            Self::NeverLose(options) => never_lose::run(options),
+            Self::NeverLoseInside(options) => never_lose::run_inside(options),
         }
     }
 }

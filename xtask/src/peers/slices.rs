@@ -13,7 +13,7 @@ use super::clients::response::Span;
 use super::clients::slow::Slow;
 use super::clients::verify::Verify;
 use super::clients::wrk::{Wrk, WrkRun};
-use super::clients::{Client, Job, Order, Outcome, TlsOrder};
+use super::clients::{Client, Job, Order, Outcome, TlsOrder, Version};
 use super::files::{self, FILE_1MB, FILE_2GB, FILE_10KB};
 use super::network::Link;
 use super::options::{Cipher, ClientWait};
@@ -109,8 +109,11 @@ impl Bench<'_> {
     /// The order for a job at a listener.
     pub(crate) fn order(&self, target: Target<'_>, job: Job) -> Order {
         let endpoints = target.server.endpoints;
-        let tls =
-            target.tls.then(|| TlsOrder { certificate: self.certificate.chain.clone(), cipher: self.cipher });
+        let tls = target.tls.then(|| TlsOrder {
+            certificate: self.certificate.chain.clone(),
+            cipher: self.cipher,
+            version: Version::Tls13,
+        });
         Order { server: if target.tls { endpoints.tls } else { endpoints.plain }, tls, job }
     }
 

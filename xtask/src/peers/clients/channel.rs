@@ -1,4 +1,4 @@
-//! A blocking HTTP connection, plain or TLS 1.3, that counts the bytes on its socket.
+//! A blocking HTTP connection, plain or TLS, that counts the bytes on its socket.
 //!
 //! TLS is rustls with one suite, X25519 and no resumption, so that every connection is a full handshake of the
 //! same kind with every server.
@@ -16,7 +16,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Order, TlsOrder};
+use super::{Order, TlsOrder, Version};
 use crate::peers::options::Cipher;
 
 /// No answer for so long is a failure of the server.
@@ -168,17 +168,29 @@ impl Write for CountingStream {
 
 fn client_config(order: &TlsOrder) -> Result<ClientConfig> {
     let mut provider = aws_lc_rs::default_provider();
-    provider.cipher_suites = vec![match order.cipher {
-        Cipher::Aes256Gcm => cipher_suite::TLS13_AES_256_GCM_SHA384,
-        Cipher::Aes128Gcm => cipher_suite::TLS13_AES_128_GCM_SHA256,
-    }];
+    provider.cipher_suites = match (order.version, order.cipher) {
+        (Version::Tls13, Cipher::Aes256Gcm) => vec![cipher_suite::TLS13_AES_256_GCM_SHA384],
+        (Version::Tls13, Cipher::Aes128Gcm) => vec![cipher_suite::TLS13_AES_128_GCM_SHA256],
+        // For either kind of certificate.
+        (Version::Tls12, Cipher::Aes256Gcm) => vec![
+            cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+            cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+        ],
+        (Version::Tls12, Cipher::Aes128Gcm) => vec![
+            cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+            cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+        ],
+    };
     provider.kx_groups = vec![kx_group::X25519];
     let mut roots = RootCertStore::empty();
     let certificate = CertificateDer::from_pem_file(&order.certificate)
         .with_context(|| format!("cannot read {}", order.certificate.display()))?;
     roots.add(certificate).context("the certificate cannot be trusted")?;
     let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
-        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_protocol_versions(&[match order.version {
+            Version::Tls12 => &rustls::version::TLS12,
+            Version::Tls13 => &rustls::version::TLS13,
+        }])?
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.resumption = Resumption::disabled();

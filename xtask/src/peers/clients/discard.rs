@@ -65,6 +65,7 @@ impl Discard {
             wire_bytes: total.bytes,
             fruitful_reads: spins.then(|| total.fruitful_reads as f64 / total.reads as f64),
             agreed: None,
+            spent: None,
         })
     }
 

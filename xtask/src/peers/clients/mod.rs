@@ -3,9 +3,10 @@
 //!
 //! Protocol, one JSON value a line: the parent sends an [`Order`]; the client prepares (connections that are not
 //! part of the measured work) and answers `Ready`; on the parent's `go` it works and answers `Done`; then it keeps
-//! its connections until its standard input ends.
+//! its connections until its standard input ends. What has several rounds begins again with preparing.
 
 pub(crate) mod channel;
+pub(crate) mod counted;
 pub(crate) mod discard;
 pub(crate) mod handshakes;
 pub(crate) mod idle;
@@ -43,6 +44,17 @@ pub(crate) struct TlsOrder {
     pub(crate) certificate: PathBuf,
     /// The suite.
     pub(crate) cipher: Cipher,
+    /// The one version.
+    pub(crate) version: Version,
+}
+
+/// A version of TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Version {
+    /// 1.2, which adapters can encrypt.
+    Tls12,
+    /// 1.3.
+    Tls13,
 }
 
 /// What a client can do.
@@ -52,6 +64,8 @@ pub(crate) enum Job {
     Verify(verify::Verify),
     /// Fetch and throw away unread.
     Discard(discard::Discard),
+    /// Fetch between two marks of the guest's counting plugin.
+    Counted(counted::Counted),
     /// One full handshake and one small file per connection.
     Handshakes(handshakes::Handshakes),
     /// Open connections, fetch once on each, and keep them.
@@ -73,6 +87,8 @@ pub(crate) struct Outcome {
     pub(crate) fruitful_reads: Option<f64>,
     /// What was agreed on, where the client looks.
     pub(crate) agreed: Option<String>,
+    /// CPU time and time that the client's work took, where it says.
+    pub(crate) spent: Option<counted::Spent>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -102,8 +118,14 @@ impl Client {
         };
         let mut client = Self { child, orders: Some(orders), answers: BufReader::new(answers) };
         client.tell(&serde_json::to_string(order)?)?;
-        match client.answer()? {
-            Answer::Ready => Ok(client),
+        client.wait_until_ready()?;
+        Ok(client)
+    }
+
+    /// Returns when it is ready: for the first round, and after each for the next, if there is one.
+    pub(crate) fn wait_until_ready(&mut self) -> Result<()> {
+        match self.answer()? {
+            Answer::Ready => Ok(()),
             Answer::Failed(reason) => bail!("the client failed before its start: {reason}"),
             Answer::Done(_) => bail!("the client was done before its start"),
         }
@@ -150,25 +172,33 @@ pub(crate) fn serve_order() -> Result<()> {
     input.read_line(&mut line)?;
     let order: Order = serde_json::from_str(&line).context("the order is not understood")?;
     super::raise_file_limit();
-    let answer = run(&order, || {
-        say(&Answer::Ready)?;
-        let mut go = String::new();
-        input.read_line(&mut go)?;
-        if go.trim() != "go" {
-            bail!("called off");
-        }
-        Ok(())
-    });
-    match answer {
-        Ok((outcome, connections)) => {
-            say(&Answer::Done(outcome))?;
-            let mut end = String::new();
-            input.read_line(&mut end)?;
-            drop(connections);
+    let rounds = match &order.job {
+        Job::Counted(job) => job.rounds,
+        _ => 1,
+    };
+    for _ in 0..rounds {
+        let answer = run(&order, || {
+            say(&Answer::Ready)?;
+            let mut go = String::new();
+            input.read_line(&mut go)?;
+            if go.trim() != "go" {
+                bail!("called off");
+            }
             Ok(())
+        });
+        match answer {
+            Ok((outcome, connections)) => {
+                say(&Answer::Done(outcome))?;
+                if rounds == 1 {
+                    let mut end = String::new();
+                    input.read_line(&mut end)?;
+                }
+                drop(connections);
+            }
+            Err(error) => return say(&Answer::Failed(format!("{error:#}"))),
         }
-        Err(error) => say(&Answer::Failed(format!("{error:#}"))),
     }
+    Ok(())
 }
 
 /// Runs the job, with `start` called between preparation and work; the connections that outlive it come along.
@@ -184,6 +214,11 @@ fn run(order: &Order, start: impl FnOnce() -> Result<()>) -> Result<(Outcome, Ve
             let readers = job.prepare(&dialer)?;
             start()?;
             Ok((job.run(readers)?, Vec::new()))
+        }
+        Job::Counted(job) => {
+            let prepared = job.prepare(&dialer)?;
+            start()?;
+            Ok((job.run(&dialer, prepared)?, Vec::new()))
         }
         Job::Verify(job) => start().and_then(|()| Ok((job.run(&dialer)?, Vec::new()))),
         Job::Discard(job) => start().and_then(|()| Ok((job.run(&dialer)?, Vec::new()))),

@@ -66,6 +66,7 @@ impl Verify {
             wire_bytes: channel.stream.received,
             fruitful_reads: None,
             agreed: Some(agreed),
+            spent: None,
         })
     }
 }

@@ -54,7 +54,7 @@ impl Endpoints {
     pub(crate) fn pick(link: &Link) -> Result<Self> {
         let address = link.server_address();
         let bound = match link.network() {
-            Network::Loopback => address,
+            Network::Loopback | Network::Adapter => address,
             Network::Veth => IpAddr::from([127, 0, 0, 1]),
         };
         let listeners = [TcpListener::bind((bound, 0))?, TcpListener::bind((bound, 0))?];

@@ -1,0 +1,130 @@
+//! Guests whose instructions are counted: the plugin, and a run of this program in such a guest.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// What can run them.
+#[derive(Debug, Clone)]
+pub(crate) struct CountedGuests {
+    workspace: PathBuf,
+    plugin: PathBuf,
+}
+
+/// What a guest said, and what was executed from each mark to the next.
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    /// Its standard output.
+    pub(crate) output: String,
+    /// One for each mark, since the mark before.
+    pub(crate) marks: Vec<Mark>,
+}
+
+/// Instructions of the whole machine since the mark before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// In user space.
+    pub(crate) user: u64,
+    /// In the kernel, without the adapter's.
+    pub(crate) kernel: u64,
+    /// What the software adapter did in the place of one of silicon.
+    pub(crate) adapter: u64,
+}
+
+impl CountedGuests {
+    /// Compiles the plugin.
+    pub(crate) fn prepare(workspace: &Path) -> Result<Self> {
+        let folder = workspace.join("target/guest");
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        let plugin = folder.join("count.so");
+        let status = Command::new("cc")
+            .args(["-O2", "-Wall", "-shared", "-fPIC", "-o"])
+            .arg(&plugin)
+            .arg(workspace.join("guest/instructions/count.c"))
+            .status()
+            .context("cannot run cc, the compiler")?;
+        if !status.success() {
+            bail!("guest/instructions/count.c does not compile ({status})");
+        }
+        Ok(Self { workspace: workspace.to_owned(), plugin })
+    }
+
+    /// The kernels that there are.
+    pub(crate) fn kernels(&self) -> Result<Vec<String>> {
+        let output = Command::new(self.workspace.join("guest/run"))
+            .arg("--kernels")
+            .stderr(Stdio::inherit())
+            .output()
+            .context("cannot run guest/run")?;
+        if !output.status.success() {
+            bail!("this machine cannot run guests (the reason is printed above)");
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect())
+    }
+
+    /// Runs `cargo xtask guest` with these arguments in a guest. `name` tells its files from those of others.
+    pub(crate) fn run(
+        &self,
+        kernel: &str,
+        name: &str,
+        limits: Limits,
+        arguments: &[OsString],
+    ) -> Result<Said> {
+        let marks = self.plugin.with_file_name(format!("marks-{name}"));
+        let this = std::env::current_exe().context("cannot find this program")?;
+        let output = Command::new(self.workspace.join("guest/run"))
+            .args(["--kernel", kernel, "--timeout", &limits.seconds.to_string()])
+            .args(["--memory", &limits.memory_mib.to_string(), "--plugin"])
+            .arg(format!("{},out={}", self.plugin.display(), marks.display()))
+            .arg("--")
+            .arg(this)
+            .arg("guest")
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .context("cannot run guest/run")?;
+        if !output.status.success() {
+            bail!("the measurement in the guest failed ({})", output.status);
+        }
+        let text = fs::read_to_string(&marks).with_context(|| format!("cannot read {}", marks.display()))?;
+        let marks = text.lines().map(parse_mark).collect::<Result<_>>()?;
+        Ok(Said { output: String::from_utf8_lossy(&output.stdout).into_owned(), marks })
+    }
+}
+
+/// What a guest may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Time in seconds.
+    pub(crate) seconds: u32,
+    /// Memory in MiB.
+    pub(crate) memory_mib: u32,
+}
+
+/// `mark 3 user 1200 kernel 3400 adapter 0`
+pub(super) fn parse_mark(line: &str) -> Result<Mark> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    match words[..] {
+        ["mark", _, "user", user, "kernel", kernel, "adapter", adapter] => {
+            Ok(Mark { user: user.parse()?, kernel: kernel.parse()?, adapter: adapter.parse()? })
+        }
+        _ => bail!("the plugin wrote {line:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_three_counts() {
+        let mark = parse_mark("mark 3 user 1200 kernel 3400 adapter 56").unwrap();
+        assert_eq!(mark, Mark { user: 1200, kernel: 3400, adapter: 56 });
+        assert!(parse_mark("mark 1 user x kernel 1 adapter 0").is_err());
+        assert!(parse_mark("mark 1 user 1 kernel 1").is_err());
+    }
+}

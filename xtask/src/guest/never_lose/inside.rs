@@ -1,0 +1,362 @@
+//! The part in the guest: puts the software adapter between server and client, and measures point by point.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, FileTimes};
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result, bail};
+use linerate_bench::accounting::Meter;
+use linerate_bench::result::{Measurement, Reading};
+use linerate_load::report::LoadReport;
+use serde::{Deserialize, Serialize};
+
+use super::calibration;
+use super::plan::{Point, Subject};
+use crate::peers::certificate::{self, Certificate};
+use crate::peers::clients::counted::{Counted, Manner};
+use crate::peers::clients::{Client, Job, Order, Outcome, TlsOrder, Version};
+use crate::peers::network::{ADAPTER, Link};
+use crate::peers::options::{CertificateKind, Cipher};
+use crate::peers::servers::linerate::Linerate;
+use crate::peers::servers::{RunningServer, Setting};
+
+/// Bytes without a pattern at the beginning of every file; what follows is a hole, which costs no memory to keep, and to
+/// serve what other bytes cost.
+const PATTERNLESS_BYTES: u64 = 12_000_000;
+
+/// Flags of the part in the guest.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Options {
+    /// The server's binary.
+    #[arg(long)]
+    linerate: PathBuf,
+    /// Who is measured.
+    #[arg(long, value_enum)]
+    subject: Vec<Subject>,
+    /// Parameters of the adapter. With none its encryption is switched off.
+    #[arg(long)]
+    adapter: Vec<String>,
+    /// Lengths of files.
+    #[arg(long)]
+    size: Vec<u64>,
+    /// Rounds of each point.
+    #[arg(long)]
+    rounds: u32,
+    /// Clients that come at the same time, with a connection for each of their requests; none where it is 0.
+    #[arg(long, default_value_t = 0)]
+    crowd: u32,
+}
+
+/// A line of what this part says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Line {
+    /// What the guest is.
+    Environment(BTreeMap<String, linerate_environment::Group>),
+    /// A server, before its rounds.
+    Server {
+        /// Who encrypts.
+        subject: Subject,
+        /// What it calls itself.
+        version: String,
+        /// What follows `linerate serve`.
+        flags: Vec<String>,
+        /// Its configuration, and for `auto` the calibration.
+        configuration: String,
+    },
+    /// A round, in the order of the marks.
+    Round(Box<Round>),
+    /// What a crowd of clients saw. No marks.
+    Crowd {
+        /// Who encrypted.
+        subject: Subject,
+        /// What the clients say.
+        report: Box<LoadReport>,
+        /// What the adapter says.
+        adapter: Counters,
+    },
+}
+
+/// One round, without what the plugin counts.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Round {
+    /// Who encrypted.
+    pub(super) subject: Subject,
+    /// What was asked for.
+    pub(super) point: Point,
+    /// It does not count.
+    pub(super) is_warm_up: bool,
+    /// What came.
+    pub(super) outcome: Outcome,
+    /// What the adapter says.
+    pub(super) adapter: Counters,
+    /// What the guest's kernel says. Its clock is the count of instructions, the model's own among them.
+    pub(super) measurement: Box<Measurement>,
+}
+
+/// What the module has counted (`ethtool -S`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Counters {
+    /// Connections that were set up.
+    pub(super) set_ups: u64,
+    /// Of TCP's stream, encrypted by the adapter.
+    pub(super) encrypted_bytes: u64,
+    /// Time of the processor that the model took.
+    pub(super) model_ns: u64,
+    /// The part of it for which the client's process was charged.
+    pub(super) model_elsewhere_ns: u64,
+}
+
+impl Counters {
+    pub(super) fn read() -> Result<Self> {
+        let output = Command::new("ethtool").args(["-S", ADAPTER]).output().context("cannot run ethtool")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let value = |name: &str| {
+            let line = text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
+            let value = line.and_then(|value| value.parse().ok());
+            value.with_context(|| format!("{ADAPTER} has no counter {name}"))
+        };
+        Ok(Self {
+            set_ups: value("tx_tls_ctx")?,
+            encrypted_bytes: value("tx_tls_encrypted_bytes")?,
+            model_ns: value("tx_model_ns")?,
+            model_elsewhere_ns: value("tx_model_ns_elsewhere")?,
+        })
+    }
+
+    pub(super) fn since(&self, before: &Self) -> Self {
+        Self {
+            set_ups: self.set_ups - before.set_ups,
+            encrypted_bytes: self.encrypted_bytes - before.encrypted_bytes,
+            model_ns: self.model_ns - before.model_ns,
+            model_elsewhere_ns: self.model_elsewhere_ns - before.model_elsewhere_ns,
+        }
+    }
+}
+
+/// Measures all subjects.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let here = in_memory(&std::env::current_exe().context("cannot find this program")?)?;
+    if let Some(here) = here {
+        return Err(Command::new(here).args(std::env::args_os().skip(1)).exec().into());
+    }
+    let linerate = in_memory(&options.linerate)?.unwrap_or_else(|| options.linerate.clone());
+    let options = &Options { linerate, ..options.clone() };
+    let module =
+        std::env::var_os("GUEST_NIC").context("GUEST_NIC is not set: make nic builds the adapter")?;
+    let link = Link::through_adapter(Path::new(&module), &options.adapter)?;
+    if options.adapter.is_empty() {
+        let off = Command::new("ethtool").args(["-K", ADAPTER, "tls-hw-tx-offload", "off"]).status();
+        if !off.context("cannot run ethtool")?.success() {
+            bail!("the adapter's encryption cannot be switched off");
+        }
+    }
+    let folder = std::env::temp_dir().join("never-lose");
+    let root = folder.join("files");
+    fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
+    for &bytes in options.size.iter().chain((options.crowd > 0).then_some(&CROWD_BYTES)) {
+        write_file(&root.join(file_name(bytes)), bytes).context("cannot write the files to serve")?;
+    }
+    let certificate = certificate::prepare(&folder, CertificateKind::Ecdsa)?;
+    let bench = Bench { options, link, folder, root, certificate };
+    say(&Line::Environment(linerate_environment::capture()))?;
+    for &subject in &options.subject {
+        bench.measure_subject(subject).map_err(|error| {
+            let log = fs::read_to_string(bench.folder.join(format!("{}.log", Linerate::NAME)));
+            error.context(format!("the server says:\n{}", log.unwrap_or_default()))
+        })?;
+    }
+    Ok(())
+}
+
+/// The file that a crowd asks for, and how often each of them does.
+const CROWD_BYTES: u64 = 10_000;
+const CROWD_RESPONSES: u32 = 4;
+
+/// Copies a program to where it is read without the host; `None` if it is there. The guest's clock jumps to the next timer
+/// when there is nothing to do, and waiting for the host is that: a page of a program that has to be fetched in the middle
+/// of a handshake takes minutes of the guest's time.
+fn in_memory(program: &Path) -> Result<Option<PathBuf>> {
+    let folder = std::env::temp_dir();
+    if program.starts_with(&folder) {
+        return Ok(None);
+    }
+    let copy = folder.join(program.file_name().context("a program without a name")?);
+    fs::copy(program, &copy).with_context(|| format!("cannot copy {}", program.display()))?;
+    Ok(Some(copy))
+}
+
+struct Bench<'a> {
+    options: &'a Options,
+    link: Link,
+    folder: PathBuf,
+    root: PathBuf,
+    certificate: Certificate,
+}
+
+impl Bench<'_> {
+    fn measure_subject(&self, subject: Subject) -> Result<()> {
+        let server = self.start(subject)?;
+        for &size in &self.options.size {
+            for point in Point::of(size) {
+                self.measure(subject, &server, point)
+                    .with_context(|| format!("{}, {size} bytes, {:?}", subject.title(), point.manner))?;
+            }
+        }
+        if self.options.crowd > 0 {
+            self.measure_crowd(subject, &server, self.options.crowd).context("a crowd of clients")?;
+        }
+        Ok(())
+    }
+
+    fn start(&self, subject: Subject) -> Result<RunningServer> {
+        let config = self.folder.join(format!("{}.toml", subject.name()));
+        let mut configuration = subject.configuration();
+        fs::write(&config, &configuration)?;
+        let mut flags = vec!["--engine".to_owned(), subject.name().to_owned()];
+        flags.extend(["--config".to_owned(), config.display().to_string()]);
+        if subject == Subject::Auto {
+            let calibration = calibration::measure(&self.options.linerate, &self.link, &self.folder)?;
+            configuration += "\n# The calibration:\n";
+            configuration += &fs::read_to_string(&calibration)?;
+            flags.extend(["--calibration".to_owned(), calibration.display().to_string()]);
+        }
+        let setting = Setting {
+            link: &self.link,
+            root: &self.root,
+            certificate: &self.certificate,
+            cipher: Cipher::Aes256Gcm,
+            cpu: 0,
+            run_folder: &self.folder,
+        };
+        let linerate = Linerate::find(Some(&self.options.linerate), &flags, Path::new("/"))?;
+        let server = linerate.start(&setting)?;
+        say(&Line::Server { subject, version: linerate.version()?, flags, configuration })?;
+        Ok(server)
+    }
+
+    /// Every byte is compared, but for the longest. A first round, which warms whatever can be warmed, does not count.
+    fn measure(&self, subject: Subject, server: &RunningServer, point: Point) -> Result<()> {
+        let name = file_name(point.file_bytes);
+        let (path, file) = (format!("/{name}"), self.root.join(&name));
+        let Point { manner, connections, responses, .. } = point;
+        let warm_ups = if manner == Manner::Discarded { 0 } else { 1 };
+        let rounds = point.rounds(self.options.rounds) + warm_ups;
+        let counted = Counted { path, file, connections, responses, rounds, manner };
+        let mut client = Client::prepare(&self.link, &self.order(server, Job::Counted(counted)))?;
+        for round in 0..rounds {
+            if round > 0 {
+                client.wait_until_ready()?;
+            }
+            let before = Counters::read()?;
+            let meter = Meter::begin(&server.pids, &[client.pid()], Some(ADAPTER))?;
+            let outcome = client.go()?;
+            let measurement = meter.end()?.measurement(Vec::new());
+            let adapter = Counters::read()?.since(&before);
+            check(subject, &measurement, adapter)?;
+            let (measurement, is_warm_up) = (Box::new(measurement), round < warm_ups);
+            say(&Line::Round(Box::new(Round { subject, point, is_warm_up, outcome, adapter, measurement })))?;
+        }
+        Ok(())
+    }
+
+    /// Handshakes are resumed: full ones cost the client, whose processor is the server's, so much that no adapter would be
+    /// kept busy.
+    fn measure_crowd(&self, subject: Subject, server: &RunningServer, connections: u32) -> Result<()> {
+        let before = Counters::read()?;
+        let output = self
+            .link
+            .client_command(&self.options.linerate)
+            .arg("load")
+            .arg(format!("https://{}/{}", server.endpoints.tls, file_name(CROWD_BYTES)))
+            .args(["--connections", &connections.to_string()])
+            .args(["--requests", &(connections * CROWD_RESPONSES).to_string()])
+            .args(["--close", "--resume", "--tls", "1.2", "--cipher", "ECDHE-ECDSA-AES256-GCM-SHA384"])
+            .args(["--json", "--quiet", "--timeout", "60s", "--ca"])
+            .arg(&self.certificate.chain)
+            .arg("--verify")
+            .arg(&self.root)
+            .output()
+            .context("cannot run linerate load")?;
+        if !output.status.success() {
+            bail!("linerate load: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        let report = Box::new(serde_json::from_slice(&output.stdout).context("linerate load's report")?);
+        say(&Line::Crowd { subject, report, adapter: Counters::read()?.since(&before) })
+    }
+
+    fn order(&self, server: &RunningServer, job: Job) -> Order {
+        let tls = TlsOrder {
+            certificate: self.certificate.chain.clone(),
+            cipher: Cipher::Aes256Gcm,
+            version: Version::Tls12,
+        };
+        Order { server: server.endpoints.tls, tls: Some(tls), job }
+    }
+}
+
+/// A round in which another engine ran than was asked for is none.
+fn check(subject: Subject, measurement: &Measurement, adapter: Counters) -> Result<()> {
+    let Reading::Value(statistics) = &measurement.tls_stat else { bail!("there is no /proc/net/tls_stat") };
+    let software = statistics.get("TlsTxSw").copied().unwrap_or(0);
+    let is_right = match subject {
+        Subject::User => software == 0 && adapter.set_ups == 0,
+        Subject::Kernel => software > 0 && adapter.set_ups == 0,
+        Subject::Nic => software == 0 && adapter.set_ups > 0,
+        Subject::Auto => true,
+    };
+    if !is_right {
+        bail!("{software} connections were set up in software, {} in the adapter", adapter.set_ups);
+    }
+    Ok(())
+}
+
+fn say(line: &Line) -> Result<()> {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{}", serde_json::to_string(line)?)?;
+    Ok(output.flush()?)
+}
+
+fn file_name(bytes: u64) -> String {
+    format!("{bytes}.bin")
+}
+
+/// A file that has been at rest for a while: linerate maps no others.
+fn write_file(path: &Path, bytes: u64) -> Result<()> {
+    let mut file = File::create(path)?;
+    std::io::copy(&mut File::open("/dev/urandom")?.take(bytes.min(PATTERNLESS_BYTES)), &mut file)?;
+    file.set_len(bytes)?;
+    file.set_times(FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(3600)))?;
+    Ok(file.sync_all()?)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// What the meter says of a moment of this process.
+    pub(crate) fn measurement() -> Measurement {
+        let meter = Meter::begin(&[std::process::id()], &[], None).unwrap();
+        meter.end().unwrap().measurement(Vec::new())
+    }
+
+    #[test]
+    fn a_round_in_which_another_engine_ran_is_refused() {
+        let mut measured = measurement();
+        measured.tls_stat = Reading::Value(BTreeMap::from([("TlsTxSw".to_owned(), 2)]));
+        let none = Counters::default();
+        let some = Counters { set_ups: 1, ..none };
+        assert!(check(Subject::User, &measured, none).is_err());
+        assert!(check(Subject::Kernel, &measured, none).is_ok());
+        assert!(check(Subject::Kernel, &measured, some).is_err());
+        assert!(check(Subject::Nic, &measured, some).is_err());
+        assert!(check(Subject::Auto, &measured, some).is_ok());
+        measured.tls_stat = Reading::Value(BTreeMap::new());
+        assert!(check(Subject::User, &measured, none).is_ok());
+        assert!(check(Subject::Nic, &measured, none).is_err());
+        assert!(check(Subject::Nic, &measured, some).is_ok());
+    }
+}

@@ -1,0 +1,116 @@
+//! `cargo xtask guest never-lose`: is `auto` ever dearer than the best of the engines?
+//!
+//! The question needs an adapter that encrypts, and what the answer is made of, differences of a few percent, needs better
+//! than seconds of a busy machine. Here the adapter is the software one (nic/README.md), set to 850, 16,500 and 100,000
+//! set-ups a second, and what is measured are instructions, in guests whose clock counts them: a second is 10⁹.
+//!
+//! [`plan`] has what is measured, [`inside`] measures in the guest, [`calibration`] has `linerate calibrate` find the costs
+//! by which `auto` decides there, [`outcome`] makes a run of `linerate bench` of it, whose report is then drawn.
+
+mod calibration;
+mod inside;
+mod outcome;
+mod plan;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use anyhow::{Context, Result, bail};
+use linerate_bench::{RESULT_FILE, report};
+
+use super::counted_guest::{CountedGuests, Limits, Said};
+use crate::peers::servers::linerate::Linerate;
+use crate::peers::workspace;
+pub(crate) use inside::{Options as InsideOptions, run as run_inside};
+use plan::{Adapter, SIZES_BYTES, Subject};
+
+/// Files of 1 GB stay in memory, and emulated bytes are slow.
+const LIMITS: Limits = Limits { seconds: 5400, memory_mib: 3072 };
+
+/// Flags of `cargo xtask guest never-lose`.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Options {
+    /// The guest's kernel.
+    #[arg(long, value_name = "LABEL", default_value = "6.12")]
+    kernel: String,
+    /// Lengths of files, in bytes; may be repeated. 1 kB, 10 kB, … 1 GB, if not said.
+    #[arg(long, value_name = "BYTES")]
+    size: Vec<u64>,
+    /// Rounds of each point that is not longer than 10 MB; of longer ones there is one.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Clients that come at the same time with a connection for each request, as a question of its own: does anybody wait
+    /// for the adapter of 850 set-ups a second? 0 leaves it out.
+    #[arg(long, value_name = "CLIENTS", default_value_t = 500)]
+    crowd: u32,
+    /// Guests at a time.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=8))]
+    guests: u8,
+    /// The linerate binary; without it, `cargo build --release --package linerate` makes one.
+    #[arg(long, value_name = "FILE")]
+    linerate: Option<PathBuf>,
+    /// Where the result and its report go.
+    #[arg(long, value_name = "FOLDER", default_value = "target/guest/never-lose")]
+    output: PathBuf,
+}
+
+/// Measures all, two guests at a time; writes result and report, and prints what was found.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let workspace = workspace();
+    let guests = CountedGuests::prepare(&workspace)?;
+    if !guests.kernels()?.contains(&options.kernel) {
+        bail!("there is no kernel {} (guest/run --kernels says which there are)", options.kernel);
+    }
+    let linerate = Linerate::find(options.linerate.as_deref(), &[], &workspace)?;
+    let sizes = if options.size.is_empty() { SIZES_BYTES.to_vec() } else { options.size.clone() };
+    // The engines that need no adapter are measured once, with its encryption switched off.
+    let parts: Vec<Option<Adapter>> =
+        std::iter::once(None).chain(Adapter::ALL.into_iter().map(Some)).collect();
+    let measure = |part: Option<Adapter>| -> Result<Said> {
+        let name = part.map_or("none", Adapter::name);
+        let mut arguments: Vec<OsString> = vec!["never-lose-inside".into(), "--linerate".into()];
+        arguments.push(linerate.program().into());
+        for subject in Subject::behind(part) {
+            arguments.extend(["--subject".into(), subject.name().into()]);
+        }
+        for parameter in part.map_or(&[][..], Adapter::parameters) {
+            arguments.extend(["--adapter".into(), parameter.into()]);
+        }
+        for size in &sizes {
+            arguments.extend(["--size".into(), size.to_string().into()]);
+        }
+        arguments.extend(["--rounds".into(), options.rounds.to_string().into()]);
+        if part.is_none_or(|adapter| adapter == Adapter::SetUps850) {
+            arguments.extend(["--crowd".into(), options.crowd.to_string().into()]);
+        }
+        let said = guests.run(&options.kernel, &format!("never-lose-{name}"), LIMITS, &arguments)?;
+        eprintln!("measured: {}", part.map_or("without an adapter", Adapter::title));
+        Ok(said)
+    };
+    let waiting = Mutex::new(parts.into_iter());
+    let next = || waiting.lock().ok().and_then(|mut parts| parts.next());
+    let found: Vec<(Option<Adapter>, Said)> = std::thread::scope(|scope| {
+        let work = || -> Result<Vec<_>> {
+            std::iter::from_fn(next).map(|part| Ok((part, measure(part)?))).collect()
+        };
+        let threads: Vec<_> = (0..options.guests).map(|_| scope.spawn(work)).collect();
+        let joined =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| bail!("a thread panicked")));
+        joined.collect::<Result<Vec<_>>>()
+    })?
+    .into_iter()
+    .flatten()
+    .collect();
+    let run = outcome::of(&found, options.rounds)?;
+    fs::create_dir_all(&options.output)
+        .with_context(|| format!("cannot create {}", options.output.display()))?;
+    let result = options.output.join(RESULT_FILE);
+    fs::write(&result, serde_json::to_vec_pretty(&run)?)
+        .with_context(|| format!("cannot write {}", result.display()))?;
+    let page = report::write(std::slice::from_ref(&run), &options.output)?;
+    println!("{}\n{}\n{}", report::text(&run), outcome::table(&run), outcome::crowds(&found)?);
+    println!("{}", page.display());
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! The client of a count: so many responses on so many connections, between two marks of the guest's counting plugin
+//! (guest/instructions/count.c), with what it used itself, so that this can be told apart from the server's.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use super::Outcome;
+use super::channel::{Channel, Dialer};
+use super::discard::discard_all;
+use super::response;
+use crate::peers::options::ClientWait;
+
+/// Executions of `pause` that the plugin takes for a mark, and some more.
+const MARK_PAUSES: u32 = 1100;
+
+/// The order to fetch between marks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Counted {
+    /// Request target.
+    pub(crate) path: String,
+    /// The same file on disk: every byte is compared.
+    pub(crate) file: PathBuf,
+    /// Connections that are kept, asked in turn; where there is one for each response, it is one after the other.
+    pub(crate) connections: u32,
+    /// Responses of each.
+    pub(crate) responses: u32,
+    /// How often the whole is done, each time with new connections.
+    pub(crate) rounds: u32,
+    /// How they are asked for.
+    pub(crate) manner: Manner,
+}
+
+/// How responses are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Manner {
+    /// On connections that were open before the first mark.
+    Kept,
+    /// A connection for each.
+    OneEach,
+    /// A connection for each; what comes behind the head is thrown away unread. For lengths that would take long to
+    /// decrypt.
+    Discarded,
+}
+
+/// What the client's process used between the marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Spent {
+    /// CPU time in nanoseconds, the kernel's share included.
+    pub(crate) cpu_ns: u64,
+    /// From the first request to the end of the last response, in nanoseconds.
+    pub(crate) elapsed_ns: u64,
+}
+
+/// What is there before the first mark.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    body: Vec<u8>,
+    kept: Vec<Channel>,
+}
+
+impl Counted {
+    /// Reads the file, and opens the connections that are to be kept.
+    pub(crate) fn prepare(&self, dialer: &Dialer) -> Result<Prepared> {
+        let body = match self.manner {
+            Manner::Discarded => Vec::new(),
+            Manner::Kept | Manner::OneEach => {
+                std::fs::read(&self.file).with_context(|| format!("cannot read {}", self.file.display()))?
+            }
+        };
+        let kept = match self.manner {
+            Manner::Kept => (0..self.connections).map(|_| dialer.connect()).collect::<Result<_>>()?,
+            Manner::OneEach | Manner::Discarded => Vec::new(),
+        };
+        Ok(Prepared { body, kept })
+    }
+
+    /// Fetches everything. On one thread: each new one would first gather entropy for half as long as the rest takes.
+    pub(crate) fn run(&self, dialer: &Dialer, mut prepared: Prepared) -> Result<Outcome> {
+        mark();
+        let (began, began_ns) = (Instant::now(), cpu_ns());
+        let body_bytes = self.fetch(dialer, &mut prepared);
+        let spent = Spent {
+            cpu_ns: cpu_ns() - began_ns,
+            elapsed_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        };
+        mark();
+        Ok(Outcome {
+            requests: u64::from(self.connections) * u64::from(self.responses),
+            body_bytes: body_bytes?,
+            spent: Some(spent),
+            ..Outcome::default()
+        })
+    }
+
+    /// The bytes of all bodies.
+    fn fetch(&self, dialer: &Dialer, Prepared { body, kept }: &mut Prepared) -> Result<u64> {
+        let close = self.manner != Manner::Kept;
+        let request = response::request(&dialer.host(), &self.path, None, close);
+        let mut scratch = vec![0; 256 * 1024];
+        let mut bytes = 0;
+        for number in 0..self.responses * self.connections {
+            let mut fresh = None;
+            let channel = match kept.get_mut((number % self.connections) as usize) {
+                Some(channel) => channel,
+                None => fresh.insert(dialer.connect()?),
+            };
+            channel.send(request.as_bytes())?;
+            bytes += match self.manner {
+                Manner::Discarded => self.discard(channel, &mut scratch)?,
+                Manner::Kept => self.compare(channel, &mut scratch, body)?,
+                Manner::OneEach => {
+                    let compared = self.compare(channel, &mut scratch, body)?;
+                    expect_end(channel, &mut scratch)?;
+                    compared
+                }
+            };
+        }
+        Ok(bytes)
+    }
+
+    fn compare(&self, channel: &mut Channel, scratch: &mut [u8], expected: &[u8]) -> Result<u64> {
+        let head = response::receive(channel, scratch, |offset, bytes| {
+            let from = usize::try_from(offset)?;
+            if expected.get(from..from + bytes.len()) != Some(bytes) {
+                bail!("{}: the body differs from the file near byte {offset}", self.path);
+            }
+            Ok(())
+        })?;
+        if head.status != 200 || head.content_length != expected.len() as u64 {
+            bail!("{}: status {} and {} bytes", self.path, head.status, head.content_length);
+        }
+        Ok(head.content_length)
+    }
+
+    /// What is on the wire is the body and what TLS adds to it, a fiftieth at most.
+    fn discard(&self, channel: &Channel, scratch: &mut [u8]) -> Result<u64> {
+        let length = self.file.metadata()?.len();
+        let received = discard_all(&channel.stream.socket, ClientWait::Sleep, scratch)?.bytes;
+        if !(length..=length + length / 50 + 4096).contains(&received) {
+            bail!("{}: {received} bytes came of a file of {length}", self.path);
+        }
+        Ok(length)
+    }
+}
+
+/// The end of the connection, in order or just so, as Verify has it.
+fn expect_end(channel: &mut Channel, scratch: &mut [u8]) -> Result<()> {
+    match channel.read(scratch) {
+        Ok(0) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+        Ok(_) => bail!("bytes follow the body"),
+        Err(error) => Err(error).context("the connection was not closed in order"),
+    }
+}
+
+/// What the plugin recognises; on a processor it does nothing.
+pub(crate) fn mark() {
+    for _ in 0..MARK_PAUSES {
+        std::hint::spin_loop();
+    }
+}
+
+/// CPU time of this process so far.
+fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -13,8 +13,8 @@
 pub struct EngineCosts {
     /// CPU time to move a connection there, once. For an adapter: what the processor does.
     pub set_up_ns: f64,
-    /// Time that a worker waits in the set-up without computing (an adapter's firmware): lost as far as the worker had
-    /// something else to do.
+    /// Time in which the set-up waits without computing (an adapter's firmware). The connection is held up by it, and nobody
+    /// else: another thread waits.
     pub set_up_wait_ns: f64,
     /// Each byte: where it comes from, the cipher, where it goes.
     pub per_byte_ns: f64,
@@ -61,12 +61,13 @@ impl EngineCosts {
             + self.per_call_ns / self.call_bytes.max(1) as f64
     }
 
-    /// Moving a connection there, for a worker that has `cpu_left` (0 to 1) of its time to spare: the wait costs what
-    /// else the worker would have done, but at least a tenth of itself, as connections behind this one wait as well.
+    /// Moving a connection there, for a worker that has `cpu_left` (0 to 1) of its time to spare. Where CPU time is short,
+    /// CPU time is what counts, and a wait takes none. Where it is not, there is less to be saved, and a tenth of the time
+    /// by which the client has its response later is held against it.
     #[must_use]
     pub fn move_ns(&self, cpu_left: f64) -> f64 {
-        const LEAST_SHARE: f64 = 0.1;
-        self.set_up_ns + self.set_up_wait_ns * (1.0 - cpu_left.clamp(0.0, 1.0)).max(LEAST_SHARE)
+        const MOST_SHARE: f64 = 0.1;
+        self.set_up_ns + self.set_up_wait_ns * MOST_SHARE * cpu_left.clamp(0.0, 1.0)
     }
 
     /// Whether all of it are numbers that a calculation can stand on.
@@ -120,9 +121,9 @@ mod tests {
     }
 
     #[test]
-    fn waiting_costs_who_has_something_to_do() {
-        assert_eq!(COSTS.move_ns(0.0), 11_000.0);
-        assert_eq!(COSTS.move_ns(0.5), 6000.0);
+    fn a_wait_counts_where_there_is_time_to_spare() {
+        assert_eq!(COSTS.move_ns(0.0), 1000.0);
+        assert_eq!(COSTS.move_ns(0.5), 1500.0);
         assert_eq!(COSTS.move_ns(1.0), 2000.0);
         assert_eq!(COSTS.move_ns(-3.0), COSTS.move_ns(0.0));
     }

@@ -63,7 +63,7 @@ impl Costs {
     /// | kernel: 0.20, 0.22, 0.60 ns a byte | nginx under Linux 7.3 with VAES, kTLS 0.25–0.29 s/GB less plaintext 0.045 |
     /// | kernel: 5 µs set-up | three system calls, a key schedule in the kernel's crypto; estimated |
     /// | nic: 0.11 ns a byte without zero-copy | 0.32 cycles for the bounce copy at 3 GHz |
-    /// | nic: 1/850 s waiting, 50 µs computing a set-up | [`NicLimits::DEFAULT`]; 56,000 instructions were counted with the software adapter 
+    /// | nic: 1/850 s waiting, 50 µs computing a set-up | [`NicLimits::DEFAULT`]; 56,000 instructions with the software adapter |
     ///
     /// With these software kernel TLS never pays, which is what was measured (docs/MEASUREMENTS.md): the user engine
     /// costs less for each byte, and a move costs extra. Older processors and other kernels are what `linerate calibrate`

@@ -357,7 +357,7 @@ fn a_wait_counts_where_there_is_time_to_spare() {
     let near = |bytes: Option<u64>, expected: u64| bytes.is_some_and(|bytes| bytes.abs_diff(expected) <= 1);
     assert!(near(placer.break_even_bytes(Engine::Nic, AES), 0));
     placer.refresh(MachineSignals { cpu_left: 0.9, ..MachineSignals::default() }, 0);
-    assert!(near(placer.break_even_bytes(Engine::Nic, AES), 450_000));
+    assert!(near(placer.break_even_bytes(Engine::Nic, AES), 90_000));
 }
 
 /// A calibration that is wrong about this machine is corrected by what transfers cost.

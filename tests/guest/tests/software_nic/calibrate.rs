@@ -51,8 +51,13 @@ fn set_ups_a_second_are_the_adapters_and_a_servers_budget_follows() {
         let measured = Calibration::parse(&fs::read_to_string(&path).unwrap()).unwrap();
         let nic = measured.nic.clone().expect("the adapter was measured");
         assert_eq!((nic.device.as_str(), nic.driver.as_str()), (Adapter::NEAR_DEVICE, "linerate_nic"));
-        let off = (nic.set_ups_per_s / expected_per_s - 1.0).abs();
-        assert!(off < 0.2, "{preset}: {} set-ups/s, not {expected_per_s}\n{said}", nic.set_ups_per_s);
+        // A host that is busy makes them fewer, and nothing makes them more: without what is torn down it would be twice as many.
+        let of_expected = nic.set_ups_per_s / expected_per_s;
+        assert!(
+            (0.5..1.2).contains(&of_expected),
+            "{preset}: {} set-ups/s, not {expected_per_s}\n{said}",
+            nic.set_ups_per_s
+        );
         let ciphers: Vec<&str> = measured
             .engines
             .iter()

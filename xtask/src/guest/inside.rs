@@ -1,14 +1,13 @@
 //! The part that runs in the guest: starts a server, verifies a transfer, and makes others between two marks.
 
-use std::fs::{self, File, FileTimes};
-use std::io::{Read, Write};
+use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
-use super::{Subject, Transfer};
+use super::{Subject, Transfer, served_file};
 use crate::peers::certificate::{self, Certificate};
 use crate::peers::clients::channel::Dialer;
 use crate::peers::clients::counted::mark;
@@ -44,7 +43,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let folder = std::env::temp_dir().join("cost");
     let root = folder.join("files");
     fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
-    write_file(&root.join("file.bin"), options.body_bytes).context("cannot write the file to serve")?;
+    served_file::write(&root.join("file.bin"), options.body_bytes, options.body_bytes)
+        .context("cannot write the file to serve")?;
     let bench = Bench {
         link: Link::up(Network::Loopback)?,
         certificate: certificate::prepare(&folder, CertificateKind::Ecdsa)?,
@@ -175,12 +175,4 @@ fn kernel_connections() -> Result<u64> {
         fs::read_to_string("/proc/net/tls_stat").context("this kernel has no TLS: no /proc/net/tls_stat")?;
     let line = statistics.lines().find_map(|line| line.strip_prefix("TlsTxSw"));
     line.and_then(|value| value.trim().parse().ok()).context("/proc/net/tls_stat has no TlsTxSw")
-}
-
-/// Bytes without a pattern, in a file that has been at rest for a while: linerate maps no others.
-fn write_file(path: &Path, bytes: u64) -> Result<()> {
-    let mut file = File::create(path)?;
-    std::io::copy(&mut File::open("/dev/urandom")?.take(bytes), &mut file)?;
-    file.set_times(FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(3600)))?;
-    Ok(file.sync_all()?)
 }

@@ -13,6 +13,7 @@ mod count;
 mod counted_guest;
 mod inside;
 mod never_lose;
+mod served_file;
 mod subject;
 
 use anyhow::Result;

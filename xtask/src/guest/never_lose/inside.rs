@@ -1,12 +1,11 @@
 //! The part in the guest: puts the software adapter between server and client, and measures point by point.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, FileTimes};
-use std::io::{Read, Write};
+use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use linerate_bench::accounting::Meter;
@@ -14,6 +13,7 @@ use linerate_bench::result::{Measurement, Reading};
 use linerate_load::report::LoadReport;
 use serde::{Deserialize, Serialize};
 
+use super::super::served_file;
 use super::calibration;
 use super::plan::{Point, Subject};
 use crate::peers::certificate::{self, Certificate};
@@ -24,8 +24,7 @@ use crate::peers::options::{CertificateKind, Cipher};
 use crate::peers::servers::linerate::Linerate;
 use crate::peers::servers::{RunningServer, Setting};
 
-/// Bytes without a pattern at the beginning of every file; what follows is a hole, which costs no memory to keep, and to
-/// serve what other bytes cost.
+/// Bytes without a pattern at the beginning of every file: more than any that is compared has.
 const PATTERNLESS_BYTES: u64 = 12_000_000;
 
 /// Flags of the part in the guest.
@@ -324,14 +323,9 @@ fn file_name(bytes: u64) -> String {
     format!("{bytes}.bin")
 }
 
-/// A file that has been at rest for a while: linerate maps no others.
+/// All of it is in memory then, or who is measured first would pay for that.
 fn write_file(path: &Path, bytes: u64) -> Result<()> {
-    let mut file = File::create(path)?;
-    std::io::copy(&mut File::open("/dev/urandom")?.take(bytes.min(PATTERNLESS_BYTES)), &mut file)?;
-    file.set_len(bytes)?;
-    file.set_times(FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(3600)))?;
-    file.sync_all()?;
-    // All of it in memory, or who is measured first would pay for that.
+    served_file::write(path, bytes, PATTERNLESS_BYTES)?;
     std::io::copy(&mut File::open(path)?, &mut std::io::sink())?;
     Ok(())
 }

@@ -69,7 +69,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let parts: Vec<Option<Adapter>> =
         std::iter::once(None).chain(Adapter::ALL.into_iter().map(Some)).collect();
     let measure = |part: Option<Adapter>| -> Result<Said> {
-        let name = part.map_or("none", Adapter::name);
+        let name = part.map_or("no".to_owned(), |adapter| adapter.set_ups_per_s().to_string());
         let mut arguments: Vec<OsString> = vec!["never-lose-inside".into(), "--linerate".into()];
         arguments.push(linerate.program().into());
         for subject in Subject::behind(part) {
@@ -86,7 +86,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             arguments.extend(["--crowd".into(), options.crowd.to_string().into()]);
         }
         let said = guests.run(&options.kernel, &format!("never-lose-{name}"), LIMITS, &arguments)?;
-        eprintln!("measured: {}", part.map_or("without an adapter", Adapter::title));
+        eprintln!("measured: {name} set-ups a second");
         Ok(said)
     };
     let waiting = Mutex::new(parts.into_iter());

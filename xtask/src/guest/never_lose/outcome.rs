@@ -18,6 +18,7 @@ use super::inside::{Counters, Line, Round};
 use super::plan::{Adapter, Subject};
 use crate::peers::clients::counted::{Manner, Spent};
 use crate::peers::network::VETH_SERVER;
+use crate::peers::statistics::Summary;
 
 /// Instructions in a second of the guest's clock.
 const PER_S: f64 = 1e9;
@@ -245,16 +246,11 @@ fn cost_us(
             && is("set_ups_per_s", Variable::Number(set_ups_per_s))
     };
     let point = run.points.iter().find(admits)?;
-    let mut costs: Vec<f64> = point
-        .rounds
-        .iter()
-        .filter_map(|round| match round {
-            MeasuredRound::Measured(measured) => measured.server_us_per_response.value().copied(),
-            MeasuredRound::Failed { .. } => None,
-        })
-        .collect();
-    costs.sort_by(f64::total_cmp);
-    costs.get(costs.len() / 2).copied()
+    let measured = point.rounds.iter().filter_map(|round| match round {
+        MeasuredRound::Measured(measured) => measured.server_us_per_response.value().copied(),
+        MeasuredRound::Failed { .. } => None,
+    });
+    Some(Summary::of(&measured.collect::<Vec<f64>>())?.median)
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ impl Subject {
 }
 
 /// What an adapter can set up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Adapter {
     /// A ConnectX-6 Dx as its owner saw it.
     SetUps850,
@@ -102,23 +102,6 @@ impl Adapter {
             Self::SetUps850 => 850,
             Self::SetUps16500 => 16_500,
             Self::SetUps100000 => 100_000,
-        }
-    }
-
-    /// Part of a file's name.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::SetUps850 => "850",
-            Self::SetUps16500 => "16500",
-            Self::SetUps100000 => "100000",
-        }
-    }
-
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            Self::SetUps850 => "behind an adapter of 850 set-ups a second",
-            Self::SetUps16500 => "behind an adapter of 16,500 set-ups a second",
-            Self::SetUps100000 => "behind an adapter of 100,000 set-ups a second",
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The client of a count: so many responses on so many connections, between two marks of the guest's counting plugin
 //! (guest/instructions/count.c), with what it used itself, so that this can be told apart from the server's.
 
-use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -115,7 +114,7 @@ impl Counted {
                 Manner::Kept => self.compare(channel, &mut scratch, body)?,
                 Manner::OneEach => {
                     let compared = self.compare(channel, &mut scratch, body)?;
-                    expect_end(channel, &mut scratch)?;
+                    response::expect_end(channel, &mut scratch)?;
                     compared
                 }
             };
@@ -145,16 +144,6 @@ impl Counted {
             bail!("{}: {received} bytes came of a file of {length}", self.path);
         }
         Ok(length)
-    }
-}
-
-/// The end of the connection, in order or just so, as Verify has it.
-fn expect_end(channel: &mut Channel, scratch: &mut [u8]) -> Result<()> {
-    match channel.read(scratch) {
-        Ok(0) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
-        Ok(_) => bail!("bytes follow the body"),
-        Err(error) => Err(error).context("the connection was not closed in order"),
     }
 }
 

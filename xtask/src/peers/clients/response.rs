@@ -1,6 +1,6 @@
 //! Requests, and the heads of their responses.
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use anyhow::{Context, Result, bail};
 
@@ -89,6 +89,16 @@ pub(crate) fn receive(
         bail!("{} bytes follow the body", offset - head.content_length);
     }
     Ok(head)
+}
+
+/// Nothing may follow. nginx closes without close_notify at times; the length of what came has been checked already.
+pub(crate) fn expect_end(source: &mut impl Read, scratch: &mut [u8]) -> Result<()> {
+    match source.read(scratch) {
+        Ok(0) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+        Ok(_) => bail!("bytes follow the body"),
+        Err(error) => Err(error).context("the connection was not closed in order"),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Fetches a file, or a part of it, and compares it with the one on disk, byte for byte.
 
 use std::fs::File;
-use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -53,13 +52,7 @@ impl Verify {
                 span.length
             );
         }
-        // nginx closes without close_notify at times; the length has been checked already.
-        match channel.read(&mut scratch) {
-            Ok(0) => {}
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
-            Ok(_) => bail!("{}: bytes follow the body", self.path),
-            Err(error) => return Err(error).context("the connection was not closed in order"),
-        }
+        response::expect_end(&mut channel, &mut scratch).with_context(|| self.path.clone())?;
         Ok(Outcome {
             requests: 1,
             body_bytes: head.content_length,

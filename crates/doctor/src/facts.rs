@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use linerate_engine::kernel::{Carried as KernelCarried, Lack as KernelLack};
 use linerate_environment::{Group, Reading};
 use linerate_os::adapter::{Beneath, Channels, Driver, FeatureState};
 use linerate_placement::Release;
 use linerate_record::{Aead, Version};
-use linerate_server::{KernelCarried, KernelLack};
 use linerate_tls::Inspection;
 
 /// All of it.

@@ -38,7 +38,7 @@ pub fn gather(questions: &Questions) -> Facts {
     let root = Path::new("/");
     let files = Files::below(root);
     // First: attaching the module to a socket loads it, where this process may.
-    let kernel_engine = linerate_server::kernel_engine_tried()
+    let kernel_engine = linerate_engine::kernel::tried()
         .into_iter()
         .map(|(version, aead, verdict)| KernelEngine { version, aead, verdict })
         .collect();

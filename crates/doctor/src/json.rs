@@ -200,7 +200,7 @@ fn engine<'a>(facts: &'a Facts, engine: &KernelEngine) -> Engine<'a> {
         user: Carries { carries: Some(true), reason: None },
         kernel: match &engine.verdict {
             Ok(_) => Carries { carries: Some(true), reason: None },
-            Err(linerate_server::KernelLack::System(reason)) => {
+            Err(linerate_engine::kernel::Lack::System(reason)) => {
                 Carries { carries: None, reason: Some(reason.clone()) }
             }
             Err(lack) => Carries { carries: Some(false), reason: Some(lack.to_string()) },

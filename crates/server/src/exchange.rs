@@ -6,7 +6,6 @@ mod body;
 use crate::{
     access_log::{Entry, Protection as LoggedProtection},
     ending::Ending,
-    engine::Pieces,
     hot_file::HotFile,
     link::{Linger, Link},
     metrics::{Engine, Label as _},
@@ -20,6 +19,7 @@ use answer::{Answer, Room};
 use arc_swap::ArcSwap;
 use linerate_config::LogFormat;
 use linerate_content::{Cache, Entry as CachedEntry};
+use linerate_engine::Pieces;
 use linerate_http::{Request, RequestError, Responder, parse_request};
 use linerate_placement::Decision;
 use linerate_record::KeySource;

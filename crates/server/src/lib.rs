@@ -1,15 +1,14 @@
-//! The server: workers, connections, engines, limits, reload, shutdown, metrics.
+//! The server: workers, connections, limits, reload, shutdown, metrics.
 //!
 //! The way of a byte, and which module walks it with it: [`run()`] starts workers (`worker`), which accept
 //! (`worker::accept`) connections (`connection`); the handshake (`handshake`) leaves a link (`link`); requests are
-//! answered one after the other (`exchange`) from sites and files (`sites`, `hot_file`) through an engine (`engine`).
+//! answered one after the other (`exchange`) from sites and files (`sites`, `hot_file`) through an engine (`linerate-engine`).
 //! `docs/ARCHITECTURE.md` draws it.
 
 mod access_log;
 mod admin;
 mod connection;
 mod ending;
-mod engine;
 mod exchange;
 mod handshake;
 mod hot_file;
@@ -30,8 +29,6 @@ mod workplace;
 /// What every response names as its Server.
 const SERVER: Option<&str> = Some("linerate");
 
-pub use engine::kernel::{Carried as KernelCarried, Lack as KernelLack, tried as kernel_engine_tried};
-pub use engine::nic::route as nic_route;
 pub use placement::default_calibration;
 pub use run::{ServeError, break_evens, check, run};
 pub use sites::SiteFault;

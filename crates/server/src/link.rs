@@ -3,7 +3,6 @@
 //! The link owns the socket and the TLS channel. Memory for batches and for receiving belongs to the worker and is
 //! borrowed for the length of a system call: an idle connection holds neither (INV-MEMORY-1).
 
-mod batches;
 mod close;
 mod kernel;
 mod placement;
@@ -17,8 +16,8 @@ use crate::{
     watch::{Expiry, Stage, Watch},
     workplace::Workplace,
 };
-use batches::Batches;
 use kernel::KernelSide;
+use linerate_engine::batches::Batches;
 use linerate_os::socket;
 use linerate_record::{Channel, KeySource};
 use placement::Placement;

@@ -7,13 +7,15 @@ pub(crate) mod view;
 pub use calibration::default_calibration;
 pub(crate) use calibration::{Basis, load};
 
-use crate::engine::kernel::{self, Carried};
 use linerate_config::{EngineChoice, Settings};
+use linerate_engine::{
+    kernel,
+    terms::{record_terms, verdict},
+};
 use linerate_placement::{
     Capabilities, Cipher, Combination, Costs, Engine, Lack, Mode, Placer, Policy, Reason, Verdict,
     bytes_in_words,
 };
-use linerate_record::{Aead, Version};
 
 /// What workers place by: made at start and at each reload, read by all, never changed.
 #[derive(Clone, Debug)]
@@ -157,40 +159,6 @@ impl Plan {
         };
         format!("engine auto: user for all; {against}")
     }
-}
-
-/// What was found out about the kernel for a combination, as placement calls it.
-pub(crate) fn verdict(combination: Combination, found: Result<Carried, &kernel::Lack>) -> Verdict {
-    match found {
-        Ok(carried) => {
-            Verdict::Carried(linerate_placement::Carried { takes_new_keys: carried.takes_new_keys })
-        }
-        Err(found) => Verdict::Lacking(lack(combination, found)),
-    }
-}
-
-/// What the kernel lacks for a combination, as placement calls it.
-pub(crate) fn lack(combination: Combination, found: &kernel::Lack) -> Lack {
-    match found {
-        kernel::Lack::Module => Lack::Module,
-        kernel::Lack::Cipher => Lack::NotInKernel(combination),
-        kernel::Lack::SelfTest(_) => Lack::SelfTest(combination),
-        kernel::Lack::System(_) => Lack::NotKnown(Engine::Kernel),
-    }
-}
-
-/// Version and cipher as the record layer calls them.
-fn record_terms(combination: Combination) -> (Version, Aead) {
-    let version = match combination.version {
-        linerate_placement::Version::Tls12 => Version::Tls12,
-        linerate_placement::Version::Tls13 => Version::Tls13,
-    };
-    let aead = match combination.cipher {
-        Cipher::Aes128Gcm => Aead::Aes128Gcm,
-        Cipher::Aes256Gcm => Aead::Aes256Gcm,
-        Cipher::ChaCha20Poly1305 => Aead::ChaCha20Poly1305,
-    };
-    (version, aead)
 }
 
 #[cfg(test)]

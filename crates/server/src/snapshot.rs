@@ -2,13 +2,13 @@
 //! changed (swapped as a whole).
 
 use crate::{
-    engine::{kernel::Capabilities, nic::Adapters},
     exchange::TlsFacts,
     placement::Plan,
     sites::Sites,
     workplace::{TimeLimits, Tuning},
 };
 use linerate_config::Settings;
+use linerate_engine::{kernel::Capabilities, nic::Adapters};
 use linerate_http::RequestLimits;
 use linerate_tls::Acceptor;
 use std::{net::IpAddr, sync::Arc};

@@ -3,15 +3,15 @@
 
 use crate::{
     access_log::Sink,
-    engine::{
-        kernel::Capabilities,
-        nic::{Adapters, SetUps},
-        user::Batch,
-    },
     hot_file::MappedBytes,
     metrics::Metrics,
     placement::{Plan, desk::PlacementDesk},
     watch::Watches,
+};
+use linerate_engine::{
+    kernel::Capabilities,
+    nic::{Adapters, SetUps},
+    user::Batch,
 };
 use linerate_http::ImfFixdate;
 use linerate_os::kernel_tls::{Calls, System};

@@ -3,6 +3,12 @@
 
 #![forbid(unsafe_code)]
 
+mod fixtures;
+mod module;
+
+pub use fixtures::{Counting, channel, content, temporary};
+pub use module::{Nic, Script, Simulated};
+
 use linerate_record::{Aead, ContentType, RecordLimit, Sealer, TrafficKey, Version};
 
 /// A key as the kernel keeps it.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use linerate_engine::nic::route::TLS_FEATURE;
 use linerate_environment::Reading;
 use linerate_os::adapter::Obstacle;
-use linerate_server::nic_route::TLS_FEATURE;
 
 use crate::{
     Facts, Finding, Group, Use,

@@ -1,12 +1,12 @@
 //! Which engine carries which version and cipher, and why not.
 
+use linerate_engine::{
+    kernel::{Carried as KernelCarried, Lack as KernelLack},
+    nic::route::{self, Interface, Route, TLS_FEATURE},
+};
 use linerate_environment::Reading;
 use linerate_placement::Lack;
 use linerate_record::{Aead, Version};
-use linerate_server::{
-    KernelCarried, KernelLack,
-    nic_route::{self, Interface, Route, TLS_FEATURE},
-};
 
 use crate::{
     Facts, Finding, Group, Use,
@@ -84,7 +84,7 @@ pub(crate) fn routes(facts: &Facts) -> Vec<Route> {
         feature: adapter.features.value().and_then(|features| features.get(TLS_FEATURE).copied()),
         beneath: adapter.beneath.clone(),
     };
-    nic_route::routes(&facts.adapters.iter().map(interface).collect::<Vec<_>>())
+    route::routes(&facts.adapters.iter().map(interface).collect::<Vec<_>>())
 }
 
 /// Whether an adapter carries a version and cipher of connections that leave by an interface: yes, no, or not known, each
@@ -109,7 +109,7 @@ pub(crate) fn carries(facts: &Facts, adapter: &Adapter, engine: &KernelEngine) -
 fn carried_by(facts: &Facts, route: &Route, engine: &KernelEngine) -> Answer {
     let (version, aead) = (engine.version, engine.aead);
     let kernel = engine.verdict.as_ref().map(|carried| *carried);
-    match nic_route::at_start(version, aead, kernel, Some(route)).nic.lack() {
+    match route::at_start(version, aead, kernel, Some(route)).nic.lack() {
         Some(lack @ Lack::NotKnown(_)) => return Answer::NotKnown(lack.to_string()),
         Some(lack) => return Answer::No(lack.to_string()),
         None => {}

@@ -5,10 +5,10 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use linerate_engine::kernel::{Carried as KernelCarried, Lack as KernelLack};
 use linerate_environment::Reading;
 use linerate_os::adapter::{Beneath, Channels, Driver, FeatureState, Obstacle};
 use linerate_record::{Aead, Version};
-use linerate_server::{KernelCarried, KernelLack};
 use linerate_tls::{ChainTrust, Inspection, KeyAlgorithm};
 
 use super::*;
@@ -295,7 +295,7 @@ fn bonded(obstacle: Option<Obstacle>) -> Facts {
         (adapter.name, adapter.is_device, adapter.lower) = (name.to_owned(), false, names(lower));
         adapter.beneath = Beneath { ports: names(&["eth0", "eth1"]), obstacle, port_of: None };
         // As Linux 6.1 shows it for a bond whatever its ports do.
-        let features = [(linerate_server::nic_route::TLS_FEATURE.to_owned(), FIXED_OFF)];
+        let features = [(linerate_engine::nic::route::TLS_FEATURE.to_owned(), FIXED_OFF)];
         adapter.features = Reading::Value(features.into());
         adapter
     };
@@ -435,7 +435,7 @@ fn agree(facts: &Facts, said: &mut [usize; 3]) {
         let leaves_by = if adapter.name.starts_with("eth") { "bond0" } else { &adapter.name };
         let route = routes.iter().find(|route| route.interface == leaves_by);
         let kernel = engine.verdict.as_ref().map(|carried| *carried);
-        let can = linerate_server::nic_route::at_start(engine.version, engine.aead, kernel, route);
+        let can = linerate_engine::nic::route::at_start(engine.version, engine.aead, kernel, route);
         let answer = engines::carries(facts, adapter, engine);
         let what = format!("{engine:?} {} {can:?} {answer:?}", adapter.name);
         // What the server would not try is not promised, and what it would try is refused only with what it would find.

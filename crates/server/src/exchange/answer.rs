@@ -1,16 +1,11 @@
 //! From a request to what is sent: which site, which file, which head.
 
 use super::{CachedFile, Client, Service};
-use crate::{
-    engine::{Piece, source::Source},
-    hot_file::HotFile,
-    sites::Site,
-    snapshot::Snapshot,
-    workplace::Workplace,
-};
+use crate::{hot_file::HotFile, sites::Site, snapshot::Snapshot, workplace::Workplace};
 use linerate_content::{
     Blocking, CONTENT_SECURITY_POLICY, ContentError, Directory, ListingView, Root, Served,
 };
+use linerate_engine::{Piece, source::Source};
 use linerate_http::{
     Body, DecodedPath, HeaderBlock, MediaType, Method, Plan, Representation, Request, Responder, Status,
     Validators, decode_path,

@@ -4,17 +4,18 @@
 mod tests;
 
 use super::{Link, Protection, Turn};
-pub(super) use crate::engine::kernel::COUNTED_FOR_ONE;
 use crate::{
     ending::Ending,
-    engine::{
-        Pieces,
-        kernel::{self, Carried, Departure, Fault, Refusal, Step},
-        nic::{self, Flow, Proof, route},
-        source::Source,
-    },
     metrics::{Direction, Engine, KernelRefused, SetUp},
-    placement, report,
+    report,
+};
+pub(super) use linerate_engine::kernel::COUNTED_FOR_ONE;
+use linerate_engine::{
+    Pieces,
+    kernel::{self, Carried, Departure, Fault, Refusal, Step},
+    nic::{self, Flow, Proof, route},
+    source::Source,
+    terms,
 };
 use linerate_os::socket;
 use linerate_placement::{Capabilities, Combination, Engine as Placed, Lack, Reason};
@@ -111,7 +112,7 @@ impl<K: KeySource> Link<K> {
     ) -> Result<Promotion, Ending> {
         let Protection::Tls(channel) = &self.protection else { return Ok(Promotion::NotNow) };
         debug_assert!(self.unsent.is_empty(), "what is sealed goes first");
-        let combination = kernel::combination(channel.version(), channel.aead());
+        let combination = terms::combination(channel.version(), channel.aead());
         let keeps_key = channel.keeps_key();
         let capabilities = self.workplace.kernel.borrow().clone();
         let Some(capabilities) = capabilities else {
@@ -122,8 +123,8 @@ impl<K: KeySource> Link<K> {
         let carried = match capabilities.verdict(channel.version(), channel.aead()) {
             Ok(carried) => carried,
             Err(lack) => {
-                let reason = Reason::Lacking(placement::lack(combination, lack));
-                return Ok(self.refuse(lack.refused(), reason));
+                let reason = Reason::Lacking(terms::lack(combination, lack));
+                return Ok(self.refuse(lack.into(), reason));
             }
         };
         if !keeps_key {
@@ -267,7 +268,7 @@ impl<K: KeySource> Link<K> {
             Refusal::System(_) => Reason::Refused,
         };
         tell_once(refusal);
-        self.refuse(refusal.refused(), reason)
+        self.refuse(refusal.into(), reason)
     }
 
     /// It was decided to give it to the adapter: a set-up was taken from the budget for that.
@@ -429,15 +430,27 @@ impl KernelRefused {
     }
 }
 
-impl Refusal {
+impl From<&Refusal> for KernelRefused {
     /// The counter it belongs to.
-    fn refused(&self) -> KernelRefused {
-        match self {
-            Self::RecordLimit => KernelRefused::RecordLimit,
-            Self::NotConnected => KernelRefused::NotConnected,
-            Self::Module => KernelRefused::Module,
-            Self::Cipher => KernelRefused::Cipher,
-            Self::System(_) | Self::NotReady => KernelRefused::System,
+    fn from(refusal: &Refusal) -> Self {
+        match refusal {
+            Refusal::RecordLimit => Self::RecordLimit,
+            Refusal::NotConnected => Self::NotConnected,
+            Refusal::Module => Self::Module,
+            Refusal::Cipher => Self::Cipher,
+            Refusal::System(_) | Refusal::NotReady => Self::System,
+        }
+    }
+}
+
+impl From<&kernel::Lack> for KernelRefused {
+    /// The counter of connections that stay on the user engine for it.
+    fn from(lack: &kernel::Lack) -> Self {
+        match lack {
+            kernel::Lack::Module => Self::Module,
+            kernel::Lack::Cipher => Self::Cipher,
+            kernel::Lack::SelfTest(_) => Self::SelfTest,
+            kernel::Lack::System(_) => Self::System,
         }
     }
 }

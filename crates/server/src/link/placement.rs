@@ -1,7 +1,8 @@
 //! Who carries the link's responses: asked when one begins, done at a record boundary, told when it has ended.
 
 use super::{Link, kernel::Promotion};
-use crate::{ending::Ending, engine::kernel, metrics::KernelRefused, placement::view::Recent};
+use crate::{ending::Ending, metrics::KernelRefused, placement::view::Recent};
+use linerate_engine::terms;
 use linerate_os::socket;
 use linerate_placement::{Again, Combination, ConnectionSignals, Decision, Engine, Protocol, Reason};
 use linerate_record::KeySource;
@@ -102,7 +103,7 @@ impl<K: KeySource> Link<K> {
 
     /// Version and cipher; `None` without TLS.
     pub(crate) fn combination(&self) -> Option<Combination> {
-        self.channel().map(|channel| kernel::combination(channel.version(), channel.aead()))
+        self.channel().map(|channel| terms::combination(channel.version(), channel.aead()))
     }
 
     fn decide(&mut self, left_bytes: u64) {

@@ -3,13 +3,13 @@
 use super::{Link, Protection, Turn, Woken};
 use crate::{
     ending::Ending,
-    engine::{
-        Pieces, plain,
-        source::Source,
-        user::{SealFault, Sealed, Sizing},
-    },
     metrics::{Direction, Engine},
     watch::Stage,
+};
+use linerate_engine::{
+    Pieces, plain,
+    source::Source,
+    user::{SealFault, Sealed, Sizing},
 };
 use linerate_os::{
     file::{self, Fetch},

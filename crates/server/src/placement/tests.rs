@@ -97,7 +97,7 @@ fn settings_become_policy() {
 fn combinations_keep_their_places() {
     for combination in Combination::ALL {
         let (version, aead) = record_terms(combination);
-        assert_eq!(kernel::combination(version, aead), combination);
+        assert_eq!(linerate_engine::terms::combination(version, aead), combination);
     }
     let mut plan = plan_with("", Costs::defaults());
     let lack = Lack::FeatureOff(Name::new("eth9"));

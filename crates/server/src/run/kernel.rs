@@ -3,17 +3,12 @@
 //! The self-test of kernel TLS takes a tenth of a second or two, and an interface's features are behind a lock that others
 //! may hold: at a reload both are looked at on a thread of their own, while the old findings serve.
 
-use crate::{
-    engine::{
-        kernel::{self, Capabilities},
-        nic::Adapters,
-    },
-    placement::Plan,
-    report,
-    snapshot::Found,
-    tls_setup,
-};
+use crate::{placement::Plan, report, snapshot::Found, tls_setup};
 use linerate_config::{EngineChoice, Settings};
+use linerate_engine::{
+    kernel::{self, Capabilities},
+    nic::Adapters,
+};
 use linerate_os::kernel_tls::System;
 use std::sync::Arc;
 use tokio::task::JoinHandle;

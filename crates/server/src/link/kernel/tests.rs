@@ -2,20 +2,17 @@
 
 use super::*;
 use crate::{
-    engine::{
-        Piece,
-        kernel::{
-            peer::Peer,
-            simulated::{Nic, Script, Simulated},
-            tests::{Counting, channel, content, temporary},
-        },
-        nic::{Adapters, route::Route},
-    },
     metrics::Metrics,
     placement::{Basis, Plan},
     workplace::{TimeLimits, Tuning, Workplace},
 };
 use linerate_config::{Flags, Settings};
+use linerate_engine::{
+    Piece,
+    kernel::peer::Peer,
+    nic::{Adapters, route::Route},
+};
+use linerate_kernel_model::{Counting, Nic, Script, Simulated, channel, content, temporary};
 use linerate_os::socket::connected_pair;
 use linerate_placement::{Cipher, Costs, EngineCosts, Name};
 use linerate_record::{Aead, Channel, Version};

@@ -14,10 +14,10 @@ mod memory;
 pub mod route;
 mod witness;
 
-pub(crate) use adapters::{Adapters, Flow, Way};
-pub(crate) use witness::{Proof, Witness};
+pub use adapters::{Adapters, Flow, Way};
+pub use witness::{Proof, Witness};
 
-use super::kernel::{Prepared, Refusal};
+use crate::kernel::{Prepared, Refusal};
 use linerate_os::kernel_tls::Calls;
 use std::{cell::Cell, os::fd::BorrowedFd, rc::Rc};
 
@@ -27,15 +27,15 @@ const SET_UPS_AT_ONCE: usize = 4;
 
 /// Set-ups of a worker that are under way.
 #[derive(Debug, Default)]
-pub(crate) struct SetUps(Rc<Cell<usize>>);
+pub struct SetUps(Rc<Cell<usize>>);
 
 /// The place of one of them.
 #[derive(Debug)]
-pub(crate) struct SetUpPlace(Rc<Cell<usize>>);
+pub struct SetUpPlace(Rc<Cell<usize>>);
 
 impl SetUps {
     /// A place for another, if there is one.
-    pub(crate) fn enter(&self) -> Option<SetUpPlace> {
+    pub fn enter(&self) -> Option<SetUpPlace> {
         let under_way = self.0.get();
         (under_way < SET_UPS_AT_ONCE).then(|| {
             self.0.set(under_way + 1);
@@ -54,7 +54,7 @@ impl Drop for SetUpPlace {
 ///
 /// # Errors
 /// Nobody has the key: the user engine goes on.
-pub(crate) fn set_up(
+pub fn set_up(
     calls: &dyn Calls,
     socket: BorrowedFd<'_>,
     prepared: &Prepared,

@@ -2,8 +2,8 @@
 //! the server goes by.
 
 use crate::{
-    engine::kernel::{self, Carried, Lack as KernelLack},
-    placement::verdict,
+    kernel::{Carried, Lack as KernelLack},
+    terms::{combination, verdict},
 };
 use linerate_os::adapter::{Beneath, FeatureState, Obstacle};
 use linerate_placement::{
@@ -84,7 +84,7 @@ fn lack(obstacle: &Obstacle) -> Lack {
 
 impl Route {
     /// What is known beforehand, and does not pass: nobody tries.
-    pub(crate) fn never_takes(&self, combination: Combination) -> Option<Lack> {
+    pub fn never_takes(&self, combination: Combination) -> Option<Lack> {
         if self.obstacle.is_some() {
             return self.obstacle;
         }
@@ -107,7 +107,7 @@ impl Route {
         aead: Aead,
         release: Release,
     ) -> Option<(Lack, String)> {
-        self.is_unlikely(kernel::combination(version, aead), release)
+        self.is_unlikely(combination(version, aead), release)
     }
 
     /// As [`Route::foreseen`].
@@ -144,7 +144,7 @@ pub fn at_start(
     kernel: Result<Carried, &KernelLack>,
     route: Option<&Route>,
 ) -> Capabilities {
-    let combination = kernel::combination(version, aead);
+    let combination = combination(version, aead);
     let kernel = verdict(combination, kernel);
     let nic = Verdict::Lacking(kernel.lack().unwrap_or(Lack::NoAdapter));
     let without = Capabilities { kernel, nic };
@@ -153,7 +153,7 @@ pub fn at_start(
 
 /// Adds the adapter of a connection's route, and what is known to stand against it. An adapter does nothing that the kernel
 /// lacks, and where it may take a connection `auto` has no choice: Linux asks it first.
-pub(crate) fn with_adapter(mut can: Capabilities, lack: Option<Lack>, is_auto: bool) -> Capabilities {
+pub fn with_adapter(mut can: Capabilities, lack: Option<Lack>, is_auto: bool) -> Capabilities {
     if can.kernel.lack().is_some() {
         return can;
     }

@@ -1,7 +1,7 @@
 //! The plaintext engine: heads by `send`, files by `sendfile`, straight from the page cache. It is also the yardstick
 //! that the price of TLS is measured with. The kernel engine sends by the same steps.
 
-use super::{Piece, Pieces, source::Source};
+use crate::{Piece, Pieces, source::Source};
 use linerate_os::{
     file::{ResidentRead, read_resident},
     kernel_tls::Calls,
@@ -15,7 +15,7 @@ use std::{
 
 /// How far a turn got.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// So many bytes went into the socket, as many as were asked for.
     Sent(u64),
     /// So many went, and the socket is full. Asking again at once would feed a peer that drains it meanwhile by
@@ -31,7 +31,7 @@ pub(crate) enum Step {
 const PROBE_STEP_BYTES: u64 = 128 * 1024;
 
 /// Sends the next of `pieces`, at most `limit_bytes`, without waiting, and strikes it off.
-pub(crate) fn step(
+pub fn step(
     calls: &(impl Calls + ?Sized),
     socket: BorrowedFd<'_>,
     pieces: &mut Pieces<'_>,

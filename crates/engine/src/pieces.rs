@@ -1,25 +1,18 @@
-//! The engines: how a response's bytes get from files and memory into a socket.
-//!
-//! The server hands an engine [`Pieces`], the response as it is to be read in order, and learns how far it got. An
-//! engine never parses HTTP and never waits: what would wait is reported, and the connection's task waits for it.
-
-pub(crate) mod kernel;
-pub(crate) mod nic;
-pub(crate) mod plain;
-pub(crate) mod source;
-pub(crate) mod user;
+//! What an engine is given: the parts of a response, in the order in which they are sent.
 
 use std::ops::Range;
 
 /// A part of a response: bytes that are at hand, or a range of the response's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub enum Piece<'a> {
+    /// Bytes that are at hand.
     Bytes(&'a [u8]),
+    /// A range of the response's file.
     File(Range<u64>),
 }
 
 impl Piece<'_> {
-    fn length_bytes(&self) -> u64 {
+    pub(crate) fn length_bytes(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::File(range) => range.end.saturating_sub(range.start),
@@ -29,7 +22,7 @@ impl Piece<'_> {
 
 /// What is still to be sent of a response, in order.
 #[derive(Debug)]
-pub(crate) struct Pieces<'a> {
+pub struct Pieces<'a> {
     pieces: &'a [Piece<'a>],
     /// Bytes of the first piece that are done.
     done_bytes: u64,
@@ -37,21 +30,27 @@ pub(crate) struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    pub(crate) fn new(pieces: &'a [Piece<'a>]) -> Self {
+    /// All of `pieces`.
+    #[must_use]
+    pub fn new(pieces: &'a [Piece<'a>]) -> Self {
         let remaining_bytes = pieces.iter().map(Piece::length_bytes).sum();
         Self { pieces, done_bytes: 0, remaining_bytes }
     }
 
-    pub(crate) fn remaining_bytes(&self) -> u64 {
+    /// Bytes that are still to be sent.
+    #[must_use]
+    pub fn remaining_bytes(&self) -> u64 {
         self.remaining_bytes
     }
 
-    pub(crate) fn is_done(&self) -> bool {
+    /// Whether all is sent.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
         self.remaining_bytes == 0
     }
 
     /// Strikes `bytes` off the front; at most what remains.
-    pub(crate) fn advance(&mut self, bytes: u64) {
+    pub fn advance(&mut self, bytes: u64) {
         let mut left = bytes.min(self.remaining_bytes);
         self.remaining_bytes -= left;
         self.done_bytes += left;
@@ -68,7 +67,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// What is still to be sent, cut to at most `limit_bytes`.
-    pub(crate) fn upcoming(&self, limit_bytes: u64) -> impl Iterator<Item = Piece<'a>> + use<'a> {
+    pub fn upcoming(&self, limit_bytes: u64) -> impl Iterator<Item = Piece<'a>> + use<'a> {
         let mut skip = self.done_bytes;
         let mut left = limit_bytes;
         self.pieces.iter().filter_map(move |piece| {

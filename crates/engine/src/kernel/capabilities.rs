@@ -6,7 +6,6 @@ use super::{
     self_test::{self, ZeroCopy},
     switch,
 };
-use crate::metrics::KernelRefused;
 use linerate_os::{
     kernel_tls::{Calls, SendingKey},
     socket,
@@ -15,7 +14,7 @@ use linerate_record::{Aead, Version};
 use std::{fmt, io, os::fd::AsFd};
 
 /// The versions and ciphers that linerate speaks; the order of all lists.
-pub(crate) const COMBINATIONS: [(Version, Aead); 6] = [
+pub(super) const COMBINATIONS: [(Version, Aead); 6] = [
     (Version::Tls13, Aead::Aes128Gcm),
     (Version::Tls13, Aead::Aes256Gcm),
     (Version::Tls13, Aead::ChaCha20Poly1305),
@@ -59,21 +58,9 @@ impl fmt::Display for Lack {
     }
 }
 
-impl Lack {
-    /// The counter of connections that stay on the user engine for it.
-    pub(crate) fn refused(&self) -> KernelRefused {
-        match self {
-            Self::Module => KernelRefused::Module,
-            Self::Cipher => KernelRefused::Cipher,
-            Self::SelfTest(_) => KernelRefused::SelfTest,
-            Self::System(_) => KernelRefused::System,
-        }
-    }
-}
-
 /// What became of each of [`COMBINATIONS`].
 #[derive(Debug)]
-pub(crate) struct Capabilities {
+pub struct Capabilities {
     verdicts: [Result<Carried, Lack>; COMBINATIONS.len()],
     tested: bool,
     /// What the self-test found wrong, in words.
@@ -83,7 +70,7 @@ pub(crate) struct Capabilities {
 impl Capabilities {
     /// Tries each combination on a pair of sockets; with `tested`, each that the kernel takes is put through the
     /// self-test, too, and switched off if it fails.
-    pub(crate) fn find(calls: &dyn Calls, tested: bool) -> Self {
+    pub fn find(calls: &dyn Calls, tested: bool) -> Self {
         let mut failures = Vec::new();
         let verdicts = COMBINATIONS.map(|combination| {
             let carried = probe(calls, combination)?;
@@ -93,7 +80,7 @@ impl Capabilities {
     }
 
     /// What there is to know of a combination.
-    pub(crate) fn verdict(&self, version: Version, aead: Aead) -> Result<Carried, &Lack> {
+    pub fn verdict(&self, version: Version, aead: Aead) -> Result<Carried, &Lack> {
         let index = COMBINATIONS.iter().position(|&combination| combination == (version, aead));
         match index.map(|index| &self.verdicts[index]) {
             Some(verdict) => verdict.as_ref().map(|carried| *carried),
@@ -102,25 +89,25 @@ impl Capabilities {
     }
 
     /// Combinations with what became of them.
-    pub(crate) fn all(&self) -> impl Iterator<Item = ((Version, Aead), Result<Carried, &Lack>)> {
+    pub fn all(&self) -> impl Iterator<Item = ((Version, Aead), Result<Carried, &Lack>)> {
         COMBINATIONS
             .into_iter()
             .zip(self.verdicts.iter().map(|verdict| verdict.as_ref().map(|carried| *carried)))
     }
 
     /// Whether the combinations went through the self-test.
-    pub(crate) fn tested(&self) -> bool {
+    pub fn tested(&self) -> bool {
         self.tested
     }
 
     /// Whether all is there that could be: a module that is not loaded now may be later.
-    pub(crate) fn lacks_nothing_that_may_come(&self) -> bool {
+    pub fn lacks_nothing_that_may_come(&self) -> bool {
         self.tested
             && !self.verdicts.iter().any(|verdict| matches!(verdict, Err(Lack::Module | Lack::System(_))))
     }
 
     /// What the self-test found wrong and switched off, in words.
-    pub(crate) fn failures(&self) -> &[String] {
+    pub fn failures(&self) -> &[String] {
         &self.failures
     }
 }

@@ -7,7 +7,7 @@ use std::{io, os::fd::BorrowedFd};
 
 /// Why a connection that was to be promoted stays on the user engine. All of them leave it as it was.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// The response may need more records than the key has left, and this kernel takes no other key.
     RecordLimit,
     /// The peer has closed its side: the kernel takes only established connections.
@@ -24,7 +24,7 @@ pub(crate) enum Refusal {
 
 /// A connection about to be switched: nobody seals for it, nor sends, until [`settle`].
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub struct Prepared {
     lent: Lent,
     /// Bytes that TCP had taken.
     before_bytes: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Prepared {
 ///
 /// # Errors
 /// The user engine goes on. Only after [`Refusal::NotReady`] is there a use in trying again.
-pub(crate) fn promote<K: KeySource>(
+pub fn promote<K: KeySource>(
     calls: &dyn Calls,
     socket: BorrowedFd<'_>,
     channel: &mut Channel<K>,
@@ -68,7 +68,7 @@ pub(crate) fn promote<K: KeySource>(
 ///
 /// # Errors
 /// As those of [`promote`].
-pub(crate) fn prepare<K: KeySource>(
+pub fn prepare<K: KeySource>(
     calls: &dyn Calls,
     socket: BorrowedFd<'_>,
     channel: &mut Channel<K>,
@@ -91,7 +91,7 @@ impl Prepared {
     ///
     /// # Errors
     /// Nobody has the key.
-    pub(crate) fn switch(&self, calls: &dyn Calls, socket: BorrowedFd<'_>) -> Result<(), Refusal> {
+    pub fn switch(&self, calls: &dyn Calls, socket: BorrowedFd<'_>) -> Result<(), Refusal> {
         let handover = self.lent.handover().map_err(|_| Refusal::NotReady)?;
         calls.attach(socket).map_err(Refusal::of_attaching)?;
         install(calls, socket, &handover).map_err(Refusal::of_installing)
@@ -103,7 +103,7 @@ impl Prepared {
 ///
 /// # Errors
 /// As `switched`.
-pub(crate) fn settle<K: KeySource>(
+pub fn settle<K: KeySource>(
     channel: &mut Channel<K>,
     prepared: Prepared,
     switched: Result<bool, Refusal>,
@@ -126,7 +126,7 @@ pub(crate) fn settle<K: KeySource>(
 ///
 /// # Errors
 /// The peer expects the new key, and the kernel has only the old one: the connection can only be cut.
-pub(crate) fn after_control<K: KeySource>(
+pub fn after_control<K: KeySource>(
     calls: &dyn Calls,
     socket: BorrowedFd<'_>,
     channel: &mut Channel<K>,

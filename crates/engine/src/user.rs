@@ -4,7 +4,7 @@
 //! With `pread` the plaintext is read straight into its place in the batch and sealed there. From a kept mapping it is
 //! sealed out of place: one copy less. Figures: docs/MEASUREMENTS.md.
 
-use super::{
+use crate::{
     Piece, Pieces,
     source::{Read, Source, in_memory, is_whole, read},
 };
@@ -17,9 +17,12 @@ use std::{
 
 /// Why a batch could not be made.
 #[derive(Debug)]
-pub(crate) enum SealFault {
+pub enum SealFault {
     /// The file is shorter than it was when the response began, from this offset on.
-    Truncated { offset: u64 },
+    Truncated {
+        /// The first byte that is missing.
+        offset: u64,
+    },
     /// The file cannot be read.
     Unreadable(io::Error),
     /// The record layer refused: for a TLS 1.2 connection this is its end ([`RecordError::KeyExhausted`]).
@@ -34,7 +37,7 @@ impl From<RecordError> for SealFault {
 
 /// What became of an attempt to fill a batch.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Sealed {
+pub enum Sealed {
     /// The batch holds records: send them.
     Records,
     /// These bytes of the file are not in memory: fetch them where waiting is allowed, then try again.
@@ -43,18 +46,18 @@ pub(crate) enum Sealed {
 
 /// How large the records and batches of one connection are at the moment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sizing {
+pub struct Sizing {
     /// Plaintext bytes of a record, at most [`MAX_PLAINTEXT_BYTES`].
-    pub(crate) record_bytes: usize,
+    pub record_bytes: usize,
     /// Bytes of a batch as it is sent, the records' own included.
-    pub(crate) batch_bytes: usize,
+    pub batch_bytes: usize,
     /// A record ends here, counted like `batch_bytes`, if one would go over it: what leaves in the first round trip can
     /// be opened when it arrives. 0 where there is no such place.
-    pub(crate) opening_bytes: usize,
+    pub opening_bytes: usize,
 }
 
 /// A worker's memory for sealed records. It is never grown while serving, and belongs to no connection.
-pub(crate) struct Batch {
+pub struct Batch {
     bytes: Box<[u8]>,
     filled_bytes: usize,
     records: Vec<RecordPlan>,
@@ -76,7 +79,7 @@ const LEAST_CUT_RECORD_BYTES: usize = 1024;
 
 impl Batch {
     /// Room for `batch_bytes` of plaintext in full records.
-    pub(crate) fn new(batch_bytes: usize) -> Self {
+    pub fn new(batch_bytes: usize) -> Self {
         let records = batch_bytes.div_ceil(MAX_PLAINTEXT_BYTES).max(1) + 1;
         let layout = Layout::new(linerate_record::Version::Tls12, linerate_record::Aead::Aes128Gcm);
         let room = CONTROL_BYTES + records * layout.record_bytes(MAX_PLAINTEXT_BYTES);
@@ -90,13 +93,13 @@ impl Batch {
     }
 
     /// The sealed records.
-    pub(crate) fn sealed(&self) -> &[u8] {
+    pub fn sealed(&self) -> &[u8] {
         &self.bytes[..self.filled_bytes]
     }
 
     /// Seals the next of `pieces`, as much as `sizing` and the key's limit allow, and strikes it off. A key update
     /// that is due goes first.
-    pub(crate) fn seal<K: KeySource>(
+    pub fn seal<K: KeySource>(
         &mut self,
         channel: &mut Channel<K>,
         pieces: &mut Pieces<'_>,

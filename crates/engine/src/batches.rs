@@ -14,7 +14,7 @@ const BATCHES_PER_LOOK: u32 = 16;
 
 /// One connection's batches.
 #[derive(Debug, Default)]
-pub(super) struct Batches {
+pub struct Batches {
     /// The most bytes of a segment, if that was asked within the last few batches.
     segment_bytes: Option<usize>,
     /// The kernel paces this connection; asked once.
@@ -26,7 +26,7 @@ pub(super) struct Batches {
 
 impl Batches {
     /// A response begins: the size of a segment is looked up once for its first batches.
-    pub(super) fn begin_response(&mut self) {
+    pub fn begin_response(&mut self) {
         self.look_again();
     }
 
@@ -36,7 +36,7 @@ impl Batches {
     }
 
     /// The most bytes of a segment of this connection, as of a few batches ago at most.
-    pub(super) fn segment_bytes(&mut self, socket: &impl AsFd) -> io::Result<usize> {
+    pub fn segment_bytes(&mut self, socket: &impl AsFd) -> io::Result<usize> {
         match self.segment_bytes {
             Some(bytes) => Ok(bytes),
             None => Ok(*self.segment_bytes.insert(socket::segment_bytes(socket)?)),
@@ -44,7 +44,7 @@ impl Batches {
     }
 
     /// Bytes of the next batch as it is sent: whole bursts, as many as fit `largest_bytes`; that, where not even one does.
-    pub(super) fn next_bytes(&mut self, socket: &impl AsFd, largest_bytes: usize) -> io::Result<usize> {
+    pub fn next_bytes(&mut self, socket: &impl AsFd, largest_bytes: usize) -> io::Result<usize> {
         if self.batches_until_look == 0 {
             self.look_again();
         }
@@ -60,12 +60,12 @@ impl Batches {
     }
 
     /// The socket took a batch whole: the next may be larger.
-    pub(super) fn taken_whole(&mut self) {
+    pub fn taken_whole(&mut self) {
         self.bursts = self.bursts.saturating_mul(2);
     }
 
     /// The socket took part of a batch. The rest waits in our memory: so that little has to, the next is one burst.
-    pub(super) fn taken_in_part(&mut self) {
+    pub fn taken_in_part(&mut self) {
         self.bursts = 1;
     }
 }

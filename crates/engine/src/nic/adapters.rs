@@ -25,22 +25,23 @@ use std::{
 
 /// Adapters, and the interfaces that lead to them.
 #[derive(Debug, Default)]
-pub(crate) struct Adapters {
+pub struct Adapters {
     /// By the names of interfaces: the adapter itself, and what stands upon it (bonds, VLANs).
     by_interface: BTreeMap<String, Arc<Way>>,
-    pub(crate) witness: Arc<Witness>,
+    /// Proves which connections they have.
+    pub witness: Arc<Witness>,
 }
 
 /// The way of connections through an interface to the adapter that encrypts, or could.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub struct Way {
     route: Route,
     adapter: Arc<Adapter>,
 }
 
 /// An adapter that encrypts, or could; more than one way may lead to it.
 #[derive(Debug)]
-pub(crate) struct Adapter {
+struct Adapter {
     name: String,
     driver: Driver,
     release: Release,
@@ -53,7 +54,7 @@ pub(crate) struct Adapter {
 impl Adapters {
     /// Looks at all interfaces of this network namespace. Where nothing can be found out there are none. What was learnt by
     /// `known` is forgotten: somebody may have changed something.
-    pub(crate) fn find(known: &Self) -> Self {
+    pub fn find(known: &Self) -> Self {
         let folder = Path::new("/sys/class/net");
         let own = adapter::interfaces().unwrap_or_default();
         // What stands beneath an interface is told by /sys alone, and that may show another namespace.
@@ -73,19 +74,19 @@ impl Adapters {
         Self { by_interface: ways.collect(), witness: Arc::clone(&known.witness) }
     }
 
-    /// For tests: these alone.
-    #[cfg(test)]
-    pub(crate) fn of(routes: Vec<Route>) -> Self {
+    /// The adapters that these routes lead to, of which nothing is learnt yet.
+    #[must_use]
+    pub fn of(routes: Vec<Route>) -> Self {
         Self::on(routes, &Self::default())
     }
 
     /// Whether one of them is switched on, and gets connections.
-    pub(crate) fn any_on(&self) -> bool {
+    pub fn any_on(&self) -> bool {
         self.by_interface.values().any(|way| way.route.is_on && way.route.obstacle.is_none())
     }
 
     /// The adapter by which a connection leaves, if it is one of them. A route that cannot be found out leads to none.
-    pub(crate) fn towards(&self, calls: &dyn Calls, socket: BorrowedFd<'_>) -> Option<Arc<Way>> {
+    pub fn towards(&self, calls: &dyn Calls, socket: BorrowedFd<'_>) -> Option<Arc<Way>> {
         if self.by_interface.is_empty() {
             return None;
         }
@@ -94,7 +95,7 @@ impl Adapters {
     }
 
     /// What there is, in a line.
-    pub(crate) fn note(&self) -> String {
+    pub fn note(&self) -> String {
         let mut ways: Vec<&Arc<Way>> = self.by_interface.values().collect();
         if ways.is_empty() {
             return format!("TLS in the adapter: no interface of this network namespace has {TLS_FEATURE}");
@@ -139,7 +140,7 @@ fn ask(folder: Option<&Path>, name: String) -> Interface {
 
 impl Way {
     /// What stands against giving it a connection now, as far as is known without trying.
-    pub(crate) fn known_lack(&self, combination: Combination) -> Option<Lack> {
+    pub fn known_lack(&self, combination: Combination) -> Option<Lack> {
         self.route.never_takes(combination).or_else(|| {
             let memory = self.adapter.memory(combination);
             (!memory.may_be_tried(Instant::now())).then(|| self.why_not(combination, memory.was_carried()))
@@ -147,7 +148,7 @@ impl Way {
     }
 
     /// What stands against giving it a connection now. Asking means to try.
-    pub(crate) fn objects(&self, combination: Combination) -> Option<Lack> {
+    pub fn objects(&self, combination: Combination) -> Option<Lack> {
         if let Some(lack) = self.route.never_takes(combination) {
             return Some(lack);
         }
@@ -159,7 +160,7 @@ impl Way {
     }
 
     /// Whether Linux would ask the adapter all the same, if kernel TLS were switched on for the connection.
-    pub(crate) fn may_be_asked(&self, combination: Combination) -> bool {
+    pub fn may_be_asked(&self, combination: Combination) -> bool {
         self.route.never_takes(combination).is_none()
     }
 
@@ -179,7 +180,7 @@ impl Way {
     }
 
     /// What came of a set-up: remembered, and where the adapter has it, counted until the flow ends.
-    pub(crate) fn learn(&self, combination: Combination, proof: Proof) -> Option<Flow> {
+    pub fn learn(&self, combination: Combination, proof: Proof) -> Option<Flow> {
         let adapter = &self.adapter;
         match proof {
             Proof::Adapter => {
@@ -228,7 +229,7 @@ impl Adapter {
 
 /// A connection that an adapter has; counted until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Flow(Arc<AtomicU64>);
+pub struct Flow(Arc<AtomicU64>);
 
 impl Drop for Flow {
     fn drop(&mut self) {

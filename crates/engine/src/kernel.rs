@@ -7,31 +7,28 @@
 
 mod capabilities;
 mod departure;
-pub(crate) mod peer;
+pub mod peer;
 mod report;
 mod self_test;
-#[cfg(test)]
-pub(crate) mod simulated;
 mod switch;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
-pub(crate) use capabilities::Capabilities;
+pub use capabilities::Capabilities;
 pub use capabilities::{Carried, Lack};
-pub(crate) use departure::Departure;
-pub(crate) use report::note;
+pub use departure::Departure;
+pub use report::note;
 pub use report::tried;
-pub(crate) use switch::{Prepared, Refusal, after_control, prepare, promote, settle};
+pub use switch::{Prepared, Refusal, after_control, prepare, promote, settle};
 
-use super::{Pieces, plain, source::Source};
+use crate::{Pieces, plain, source::Source};
 use linerate_os::kernel_tls::{self, Calls};
-use linerate_placement::{self as placement, Combination};
 use linerate_record::{Aead, Channel, KeySource, MAX_PLAINTEXT_BYTES, RecordError, Version};
 use std::{io, ops::Range, os::fd::BorrowedFd};
 
 /// How far a turn got.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// So many bytes went into the socket, as many as were asked for.
     Sent(u64),
     /// So many went, and the socket is full.
@@ -46,7 +43,7 @@ pub(crate) enum Step {
 
 /// Why a turn failed. The switch is behind us: the connection ends.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// The socket failed.
     Socket(io::Error),
     /// The key is used up and cannot be changed.
@@ -58,13 +55,13 @@ pub(crate) enum Fault {
 const LEAST_RECORD_BYTES: u64 = 4096;
 
 /// A full record is counted as so many.
-pub(crate) const COUNTED_FOR_ONE: u64 = MAX_PLAINTEXT_BYTES as u64 / LEAST_RECORD_BYTES;
+pub const COUNTED_FOR_ONE: u64 = MAX_PLAINTEXT_BYTES as u64 / LEAST_RECORD_BYTES;
 
 /// Records that a call may need beside those of whole pages: a part of a page at its beginning, another at its end.
 const ENDS: u64 = 2;
 
 /// The most records that the kernel can have made of so many bytes that one call took.
-pub(crate) fn records_at_most(bytes: u64) -> u64 {
+pub fn records_at_most(bytes: u64) -> u64 {
     if bytes == 0 { 0 } else { bytes / LEAST_RECORD_BYTES + ENDS }
 }
 
@@ -78,7 +75,7 @@ fn bytes_for(records: u64) -> u64 {
 /// Sends the next of `pieces`, at most `limit_bytes`, without waiting, and strikes it off.
 ///
 /// All control records must have left before.
-pub(crate) fn step<K: KeySource>(
+pub fn step<K: KeySource>(
     calls: &dyn Calls,
     socket: BorrowedFd<'_>,
     channel: &mut Channel<K>,
@@ -115,7 +112,7 @@ pub(crate) fn step<K: KeySource>(
 }
 
 /// Our count is of the most records that there can be. Before it stops anybody, the kernel is asked for its own.
-pub(crate) fn count_exactly_near_the_limit<K: KeySource>(
+pub fn count_exactly_near_the_limit<K: KeySource>(
     calls: &dyn Calls,
     socket: BorrowedFd<'_>,
     channel: &mut Channel<K>,
@@ -138,21 +135,6 @@ fn next_sequence<K: KeySource>(
     channel: &Channel<K>,
 ) -> io::Result<u64> {
     calls.sequence(socket, os_version(channel.version()), os_cipher(channel.aead()))
-}
-
-/// Version and cipher, as placement calls them.
-pub(crate) fn combination(version: Version, aead: Aead) -> Combination {
-    Combination {
-        version: match version {
-            Version::Tls12 => placement::Version::Tls12,
-            Version::Tls13 => placement::Version::Tls13,
-        },
-        cipher: match aead {
-            Aead::Aes128Gcm => placement::Cipher::Aes128Gcm,
-            Aead::Aes256Gcm => placement::Cipher::Aes256Gcm,
-            Aead::ChaCha20Poly1305 => placement::Cipher::ChaCha20Poly1305,
-        },
-    }
 }
 
 fn os_version(version: Version) -> kernel_tls::Version {

@@ -4,49 +4,18 @@
 use super::{
     capabilities::{COMBINATIONS, Lack},
     peer::Peer,
-    simulated::{Script, Simulated},
     *,
 };
-use crate::engine::Piece;
+use crate::Piece;
+use linerate_kernel_model::{Counting, Script, Simulated, channel, content, temporary};
 use linerate_os::socket::connected_pair;
-use linerate_record::{
-    AlertDescription, ContentType, KeyUpdateRate, Opener, RecordLimit, Sealer, TrafficKey,
-};
+use linerate_record::{AlertDescription, ContentType};
 use std::{collections::VecDeque, fs::File, io::Write, net::TcpStream, os::fd::AsFd, sync::Arc};
 
 const EPIPE: i32 = 32;
 const EAGAIN: i32 = 11;
 const EBUSY: i32 = 16;
 const ENOMEM: i32 = 12;
-
-pub(crate) struct Counting(Version, Aead, u8);
-
-impl Counting {
-    fn key(&self) -> TrafficKey {
-        TrafficKey::new(self.0, self.1, &vec![self.2; self.1.key_bytes()], [self.2; 12]).unwrap()
-    }
-}
-
-impl KeySource for Counting {
-    fn next_sending_key(&mut self) -> Result<TrafficKey, RecordError> {
-        self.2 += 1;
-        Ok(self.key())
-    }
-    fn next_receiving_key(&mut self) -> Result<TrafficKey, RecordError> {
-        self.next_sending_key()
-    }
-}
-
-pub(crate) fn channel(version: Version, aead: Aead, limit: u64) -> Channel<Counting> {
-    let keys = Counting(version, aead, 1);
-    let limit = RecordLimit::of(aead).lowered_to(limit);
-    Channel::new(
-        Sealer::keeping(keys.key(), 1, limit).unwrap(),
-        Opener::new(&keys.key(), 1).unwrap(),
-        keys,
-        KeyUpdateRate::new(u32::MAX),
-    )
-}
 
 /// A connection whose peer reads when it is told to.
 struct Connection {
@@ -128,16 +97,6 @@ impl Connection {
             }
         }
     }
-}
-
-pub(crate) fn content(length: usize) -> Vec<u8> {
-    (0..length as u64).map(|index| (index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
-}
-
-pub(crate) fn temporary(content: &[u8]) -> File {
-    let mut file = tempfile::tempfile().unwrap();
-    file.write_all(content).unwrap();
-    file
 }
 
 fn of<T>(one: T) -> VecDeque<T> {

@@ -16,7 +16,7 @@ pub fn tried() -> Vec<(Version, Aead, Result<Carried, Lack>)> {
 }
 
 /// What the kernel carries in a line, for the log: what is carried, and why the others are not.
-pub(crate) fn note(capabilities: &Capabilities) -> String {
+pub fn note(capabilities: &Capabilities) -> String {
     let mut carried = Vec::new();
     let mut lacking = Vec::<(String, Vec<String>)>::new();
     for (combination, verdict) in capabilities.all() {

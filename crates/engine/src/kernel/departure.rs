@@ -14,7 +14,7 @@ use std::{io, os::fd::BorrowedFd};
 
 /// What has to reach TCP, counted from the switch on.
 #[derive(Debug, Default)]
-pub(crate) struct Departure {
+pub struct Departure {
     /// Bytes that TCP had taken of the connection when it was promoted.
     before_bytes: u64,
     /// Payloads of records, control records included.
@@ -32,7 +32,7 @@ impl Departure {
     }
 
     /// The kernel took so many bytes of payload.
-    pub(crate) fn add(&mut self, payload_bytes: u64) {
+    pub fn add(&mut self, payload_bytes: u64) {
         self.payload_bytes += payload_bytes;
     }
 
@@ -40,7 +40,7 @@ impl Departure {
     ///
     /// # Errors
     /// The kernel's.
-    pub(crate) fn key_ends<K: KeySource>(
+    pub fn key_ends<K: KeySource>(
         &mut self,
         calls: &dyn Calls,
         socket: BorrowedFd<'_>,
@@ -56,7 +56,7 @@ impl Departure {
     ///
     /// # Errors
     /// The kernel's.
-    pub(crate) fn is_complete<K: KeySource>(
+    pub fn is_complete<K: KeySource>(
         &self,
         calls: &dyn Calls,
         socket: BorrowedFd<'_>,

@@ -5,7 +5,7 @@
 //! a combination of version and cipher is not used before it has passed.
 
 use super::{Carried, Departure, Step, after_control, peer::Peer, promote, step};
-use crate::engine::{Piece, Pieces, source::Source};
+use crate::{Piece, Pieces, source::Source};
 use linerate_os::{
     file,
     kernel_tls::Calls,

@@ -5,24 +5,28 @@ use linerate_os::socket;
 use linerate_record::{Channel, Event, KeySource, RecordError, RecordHeader};
 use std::{io, net::TcpStream};
 
-pub(crate) struct Peer<K> {
+/// A peer that opens what it is sent.
+pub struct Peer<K> {
     channel: Channel<K>,
     /// Bytes that are no whole record yet.
     partial: Vec<u8>,
     /// All that was opened.
-    pub(crate) opened: Vec<u8>,
+    pub opened: Vec<u8>,
     /// `close_notify` has come.
-    pub(crate) is_closed: bool,
-    pub(crate) key_updates: usize,
+    pub is_closed: bool,
+    /// Key updates that have come.
+    pub key_updates: usize,
 }
 
 impl<K: KeySource> Peer<K> {
-    pub(crate) fn new(channel: Channel<K>) -> Self {
+    /// A peer that opens with `channel`.
+    #[must_use]
+    pub fn new(channel: Channel<K>) -> Self {
         Self { channel, partial: Vec::new(), opened: Vec::new(), is_closed: false, key_updates: 0 }
     }
 
     /// Receives no more than so many bytes; 0 where the connection has ended.
-    pub(crate) fn receive(&mut self, socket: &TcpStream, at_most_bytes: usize) -> io::Result<usize> {
+    pub fn receive(&mut self, socket: &TcpStream, at_most_bytes: usize) -> io::Result<usize> {
         let before = self.partial.len();
         self.partial.resize(before + at_most_bytes, 0);
         let received = socket::receive(socket, &mut self.partial[before..]);
@@ -31,7 +35,7 @@ impl<K: KeySource> Peer<K> {
     }
 
     /// Opens all records that are whole.
-    pub(crate) fn open(&mut self) -> Result<(), RecordError> {
+    pub fn open(&mut self) -> Result<(), RecordError> {
         while let Some(header) = RecordHeader::parse(&self.partial, self.channel.incoming_layout())?
             && header.record_bytes() <= self.partial.len()
         {

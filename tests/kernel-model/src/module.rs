@@ -5,7 +5,7 @@
 //! take less than it is given, or nothing; what TCP has no room for stays in the module after the call has succeeded,
 //! leaves later by itself, and is lost when the socket is closed before.
 
-use linerate_kernel_model::KernelKey;
+use crate::KernelKey;
 use linerate_os::{
     kernel_tls::{Calls, Carrier, Cipher, HandedOver, SendingKey, System, Version},
     socket::{self, Follows},
@@ -24,67 +24,72 @@ use std::{
 
 /// A part of the script: set-ups run on threads of their own.
 #[derive(Debug, Default)]
-pub(crate) struct Shared<T>(Mutex<T>);
+pub struct Shared<T>(Mutex<T>);
 
 impl<T> Shared<T> {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+    pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn set(&self, value: T) {
+    pub fn set(&self, value: T) {
         *self.lock() = value;
     }
 }
 
 impl<T: Copy> Shared<T> {
-    pub(crate) fn get(&self) -> T {
+    pub fn get(&self) -> T {
         *self.lock()
     }
 }
 
 /// An adapter that may take connections over. The default is none, on a kernel that tells nothing of sockets.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Nic {
+pub struct Nic {
     /// It takes what it is given, but TLS 1.3.
-    pub(crate) takes: bool,
+    pub takes: bool,
     /// How long a set-up keeps who asks for it waiting.
-    pub(crate) set_up_ms: u64,
+    pub set_up_ms: u64,
     /// The kernel tells who has a socket.
-    pub(crate) tells_sockets: bool,
+    pub tells_sockets: bool,
     /// Connections that another process hands over while a set-up is made.
-    pub(crate) others: u64,
+    pub others: u64,
     /// The counts are of another network namespace.
-    pub(crate) counts_nothing: bool,
+    pub counts_nothing: bool,
 }
 
 /// What the model does other than to work. All of it can be changed while it is in use.
 #[derive(Debug, Default)]
-pub(crate) struct Script {
+pub struct Script {
     /// The outcome of the next calls of each kind: an error's number, or `None` for success. Beyond the list all succeed.
-    pub(crate) attach: Shared<VecDeque<Option<i32>>>,
-    pub(crate) install: Shared<VecDeque<Option<i32>>>,
-    pub(crate) control: Shared<VecDeque<Option<i32>>>,
-    pub(crate) sequence: Shared<VecDeque<Option<i32>>>,
+    pub attach: Shared<VecDeque<Option<i32>>>,
+    /// The same for `install`.
+    pub install: Shared<VecDeque<Option<i32>>>,
+    /// The same for `send_control`.
+    pub control: Shared<VecDeque<Option<i32>>>,
+    /// The same for `sequence`.
+    pub sequence: Shared<VecDeque<Option<i32>>>,
     /// The same for `send` and `send_file`.
-    pub(crate) data: Shared<VecDeque<Option<i32>>>,
+    pub data: Shared<VecDeque<Option<i32>>>,
     /// A second key is refused, as before Linux 6.14.
-    pub(crate) one_key_only: Shared<bool>,
-    pub(crate) zero_copy_unknown: Shared<bool>,
+    pub one_key_only: Shared<bool>,
+    /// Zero-copy is refused, as before Linux 5.19.
+    pub zero_copy_unknown: Shared<bool>,
     /// Files are sent wrongly while zero-copy is on.
-    pub(crate) zero_copy_corrupts: Shared<bool>,
+    pub zero_copy_corrupts: Shared<bool>,
     /// Each call of data takes so many bytes at most; 0 is any number.
-    pub(crate) bite_bytes: Shared<usize>,
+    pub bite_bytes: Shared<usize>,
     /// Every other call of data or control finds the socket full.
-    pub(crate) full_every_other_time: Shared<bool>,
+    pub full_every_other_time: Shared<bool>,
     /// The byte at this place of all that `send_file` sent is sent wrong.
-    pub(crate) corrupt_byte: Shared<Option<u64>>,
+    pub corrupt_byte: Shared<Option<u64>>,
     /// A call that finds records waiting for TCP waits with them, instead of saying that the socket is full: for
     /// sockets whose peer is another thread, and whose readiness is the real socket's.
-    pub(crate) waits: Shared<bool>,
-    pub(crate) nic: Shared<Nic>,
+    pub waits: Shared<bool>,
+    /// The adapter.
+    pub nic: Shared<Nic>,
     handed_over: Shared<(u64, u64)>,
     /// What was called, in order.
-    pub(crate) log: Shared<Vec<&'static str>>,
+    pub log: Shared<Vec<&'static str>>,
     turn: Shared<usize>,
     file_bytes: Shared<u64>,
 }
@@ -103,7 +108,9 @@ impl Script {
         self.full_every_other_time.get() && self.turn.get() % 2 == 1
     }
 
-    pub(crate) fn calls(&self, name: &str) -> usize {
+    /// How often that was called.
+    #[must_use]
+    pub fn calls(&self, name: &str) -> usize {
         self.log.lock().iter().filter(|called| **called == name).count()
     }
 }
@@ -134,8 +141,9 @@ fn kernel_key(key: &SendingKey<'_>) -> KernelKey {
 
 /// The model.
 #[derive(Default)]
-pub(crate) struct Simulated {
-    pub(crate) script: Arc<Script>,
+pub struct Simulated {
+    /// What it does other than to work.
+    pub script: Arc<Script>,
     /// By cookie: a set-up has a descriptor of its own.
     contexts: Shared<HashMap<u64, Context>>,
 }

@@ -12,15 +12,16 @@ use std::{
 
 /// The file behind a response.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
-    pub(crate) file: &'a File,
+pub struct Source<'a> {
+    /// The file.
+    pub file: &'a File,
     /// Present for a hot file: read from here instead.
-    pub(crate) mapping: Option<&'a Mapping>,
+    pub mapping: Option<&'a Mapping>,
 }
 
 /// How far a read got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Read {
+pub enum Read {
     /// All that was asked for.
     Whole,
     /// So many bytes, then the page cache has a gap: the rest has to be fetched where waiting is allowed.
@@ -30,7 +31,7 @@ pub(crate) enum Read {
 }
 
 /// Fills `buffers` from `offset` on without waiting for a disk.
-pub(crate) fn read(file: &File, mut buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<Read> {
+pub fn read(file: &File, mut buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<Read> {
     let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
     let mut done = 0;
     while done < wanted {
@@ -52,12 +53,12 @@ pub(crate) fn read(file: &File, mut buffers: &mut [IoSliceMut<'_>], offset: u64)
 
 /// Whether all of `range` is still part of the file and of its mapping: asked after sealing from a mapping and before
 /// sending, because a truncated page reads as zeros (INV-FILE-2).
-pub(crate) fn is_whole(source: &Source<'_>, mapping: &Mapping, end: u64) -> bool {
+pub fn is_whole(source: &Source<'_>, mapping: &Mapping, end: u64) -> bool {
     !mapping.is_broken() && source.file.metadata().is_ok_and(|status| status.len() >= end)
 }
 
 /// Clamps a range of file offsets to what a mapping can hold.
-pub(crate) fn in_memory(range: &Range<u64>) -> Range<usize> {
+pub fn in_memory(range: &Range<u64>) -> Range<usize> {
     // Mappings are made of whole files whose length fit usize; larger offsets are clamped by the mapping itself.
     let clamp = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
     clamp(range.start)..clamp(range.end)

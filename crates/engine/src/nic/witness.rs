@@ -11,7 +11,7 @@ use std::{
 
 /// Who has a connection after the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Proof {
+pub enum Proof {
     /// The adapter: the kernel says so of this very socket, or nothing else can have moved its count.
     Adapter,
     /// The kernel, in software.
@@ -23,7 +23,7 @@ pub(crate) enum Proof {
 /// Asks the kernel of the socket, if it tells. Older kernels tell only who has `CAP_NET_ADMIN`; then two readings of
 /// `/proc/net/tls_stat` around the switch must do, for which set-ups take turns.
 #[derive(Debug, Default)]
-pub(crate) struct Witness {
+pub struct Witness {
     /// The kernel has told of a socket before, and will again.
     tells: AtomicBool,
     turn: Mutex<()>,
@@ -34,7 +34,7 @@ impl Witness {
     ///
     /// # Errors
     /// The switch's.
-    pub(crate) fn prove<E>(
+    pub fn prove<E>(
         &self,
         calls: &dyn Calls,
         socket: BorrowedFd<'_>,
@@ -81,7 +81,7 @@ fn of_counts(before: HandedOver, after: HandedOver) -> Proof {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::kernel::simulated::{Nic, Simulated};
+    use linerate_kernel_model::{Nic, Simulated};
     use linerate_os::{
         kernel_tls::{Cipher, SendingKey, Version},
         socket::connected_pair,

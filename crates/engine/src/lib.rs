@@ -1,0 +1,23 @@
+//! The engines: how a response's bytes get from files and memory into a socket.
+//!
+//! A program hands an engine [`Pieces`], what is to be sent in order, and learns how far it got. An engine knows no
+//! protocol above TLS, and never waits: what would wait is reported, and the program's task waits for it.
+//!
+//! - [`user`]: records are sealed here, many at once, and leave with one `send`; [`batches`] says how many.
+//! - [`kernel`]: Linux makes the records (kernel TLS), files go into them by `sendfile`.
+//! - [`nic`]: the same, on a connection that an adapter encrypts, and the proof that it does.
+//! - [`plain`]: no TLS; the yardstick, and the steps that the kernel engine sends by.
+//!
+//! Invariants kept here (`docs/INVARIANTS.md`): INV-NIC-1, INV-NIC-2, INV-LIMIT-1, INV-ORDER-2, INV-FILE-1, INV-FILE-2,
+//! INV-COLD-1.
+
+pub mod batches;
+pub mod kernel;
+pub mod nic;
+mod pieces;
+pub mod plain;
+pub mod source;
+pub mod terms;
+pub mod user;
+
+pub use pieces::{Piece, Pieces};

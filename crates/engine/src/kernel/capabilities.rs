@@ -4,13 +4,13 @@
 use super::{
     os_cipher, os_version,
     self_test::{self, ZeroCopy},
-    switch,
 };
 use linerate_os::{
     kernel_tls::{Calls, SendingKey},
     socket,
 };
 use linerate_record::{Aead, Version};
+use rustix::io::Errno;
 use std::{fmt, io, os::fd::AsFd};
 
 /// The versions and ciphers that linerate speaks; the order of all lists.
@@ -147,8 +147,8 @@ fn probe(calls: &dyn Calls, (version, aead): (Version, Aead)) -> Result<Carried,
     let system = |doing: &'static str| move |error: io::Error| Lack::System(format!("{doing}: {error}"));
     let (ours, _theirs) =
         socket::connected_pair(None).map_err(system("two sockets on 127.0.0.1 could not be connected"))?;
-    calls.attach(ours.as_fd()).map_err(|error| match error.raw_os_error() {
-        Some(switch::ENOENT) => Lack::Module,
+    calls.attach(ours.as_fd()).map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::NOENT) => Lack::Module,
         _ => system("the tls module could not be attached")(error),
     })?;
     let key = [0x6B; 32];
@@ -159,8 +159,8 @@ fn probe(calls: &dyn Calls, (version, aead): (Version, Aead)) -> Result<Carried,
         vector: &[0x1F; 12],
         sequence: 0,
     };
-    calls.install(ours.as_fd(), &sending).map_err(|error| match error.raw_os_error() {
-        Some(switch::EINVAL | switch::ENOENT) => Lack::Cipher,
+    calls.install(ours.as_fd(), &sending).map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::INVAL | Errno::NOENT) => Lack::Cipher,
         _ => system("no key could be installed")(error),
     })?;
     calls

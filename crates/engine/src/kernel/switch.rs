@@ -3,6 +3,7 @@
 use super::{Carried, Departure, bytes_for, os_cipher, os_version, records_at_most};
 use linerate_os::kernel_tls::{Calls, SendingKey};
 use linerate_record::{Channel, ContentType, HandOverFault, Handover, KeySource, Lent};
+use rustix::io::Errno;
 use std::{io, os::fd::BorrowedFd};
 
 /// Why a connection that was to be promoted stays on the user engine. All of them leave it as it was.
@@ -156,24 +157,19 @@ fn install(calls: &dyn Calls, socket: BorrowedFd<'_>, handover: &Handover<'_>) -
     )
 }
 
-// Numbers of errors, as `include/uapi/asm-generic/errno-base.h` and `errno.h` have them.
-pub(super) const ENOENT: i32 = 2;
-pub(super) const EINVAL: i32 = 22;
-pub(super) const ENOTCONN: i32 = 107;
-
 impl Refusal {
     fn of_attaching(error: io::Error) -> Self {
-        match error.raw_os_error() {
-            Some(ENOENT) => Self::Module,
-            Some(ENOTCONN) => Self::NotConnected,
+        match Errno::from_io_error(&error) {
+            Some(Errno::NOENT) => Self::Module,
+            Some(Errno::NOTCONN) => Self::NotConnected,
             _ => Self::System(error),
         }
     }
 
     fn of_installing(error: io::Error) -> Self {
-        match error.raw_os_error() {
+        match Errno::from_io_error(&error) {
             // EINVAL: a version or cipher that this kernel does not know. ENOENT: it knows it and lacks the algorithm.
-            Some(EINVAL | ENOENT) => Self::Cipher,
+            Some(Errno::INVAL | Errno::NOENT) => Self::Cipher,
             _ => Self::System(error),
         }
     }

@@ -15,13 +15,13 @@ use std::{
 
 use linerate_os::{
     adapter::{self, Beneath},
-    kernel_tls::{Calls, System, Version},
+    kernel_tls::{Calls, System},
 };
 use linerate_placement::{NicFigures, NicLimits};
-use linerate_record::Aead;
+use linerate_record::{Aead, Version};
 
 use crate::{
-    Figures, ciphers,
+    Figures,
     content::Content,
     engines::{self, NIC, NotMoved, USER_TO_PEER, move_to_kernel},
     stretch::cpu_ns,
@@ -185,7 +185,7 @@ impl Adapter {
             NicLimits::DEFAULT.flow_table_flows
         )];
         notes.extend(self.refused.iter().map(|&aead| {
-            format!("{device} left TLS 1.2 with {} to the kernel: not measured there", ciphers::name(aead))
+            format!("{device} left TLS 1.2 with {} to the kernel: not measured there", aead.name())
         }));
         if self.driver == SOFTWARE {
             notes.push(format!(

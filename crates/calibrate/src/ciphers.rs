@@ -16,19 +16,9 @@ pub(crate) const FULL_BYTES: usize = 16_384;
 /// How long each is measured in a round.
 const TIME: Duration = Duration::from_millis(3);
 
-/// The name of the cipher as the calibration has it.
-pub(crate) fn name(aead: Aead) -> &'static str {
-    use linerate_placement::Cipher;
-    match aead {
-        Aead::Aes128Gcm => Cipher::Aes128Gcm.name(),
-        Aead::Aes256Gcm => Cipher::Aes256Gcm.name(),
-        Aead::ChaCha20Poly1305 => Cipher::ChaCha20Poly1305.name(),
-    }
-}
-
 /// What a record costs is under this name.
 pub(crate) fn figure(aead: Aead, record_bytes: usize) -> String {
-    format!("seal_{}_{record_bytes}_bytes_ns", name(aead))
+    format!("seal_{}_{record_bytes}_bytes_ns", aead.name())
 }
 
 pub(crate) fn measure(figures: &mut Figures) -> io::Result<()> {
@@ -43,7 +33,7 @@ pub(crate) fn measure(figures: &mut Figures) -> io::Result<()> {
             figures.add(figure(aead, bytes), out_of_place.map_err(failed)?);
             if bytes == FULL_BYTES {
                 let in_place = each(|| sealer.seal_in_place(ContentType::ApplicationData, &mut record));
-                let name = format!("seal_in_place_{}_{bytes}_bytes_ns", name(aead));
+                let name = format!("seal_in_place_{}_{bytes}_bytes_ns", aead.name());
                 figures.add(name, in_place.map_err(failed)?);
             }
         }

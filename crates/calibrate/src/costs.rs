@@ -7,7 +7,7 @@
 //! cannot be measured there. So where one is, the way to its peer counts: the user engine is measured on it as well, and
 //! kernel TLS is taken to differ from it by as much as over loopback.
 
-use linerate_placement::{Cipher, Engine, EngineCosts, EngineFigures};
+use linerate_placement::{Engine, EngineCosts, EngineFigures};
 use linerate_record::Aead;
 
 use crate::{
@@ -26,19 +26,11 @@ pub(crate) fn engines(figures: &Figures, batch_bytes: usize) -> Vec<EngineFigure
             (Engine::Nic, NIC, engines::KERNEL_CALL_BYTES),
         ] {
             if let Some(costs) = of_engine(figures, name, aead, call_bytes as u64) {
-                found.push(EngineFigures::new(engine, cipher(aead), &costs));
+                found.push(EngineFigures::new(engine, aead, &costs));
             }
         }
     }
     found
-}
-
-fn cipher(aead: Aead) -> Cipher {
-    match aead {
-        Aead::Aes128Gcm => Cipher::Aes128Gcm,
-        Aead::Aes256Gcm => Cipher::Aes256Gcm,
-        Aead::ChaCha20Poly1305 => Cipher::ChaCha20Poly1305,
-    }
 }
 
 fn of_engine(figures: &Figures, name: &str, aead: Aead, call_bytes: u64) -> Option<EngineCosts> {

@@ -7,10 +7,10 @@ use std::{
 };
 
 use linerate_os::{
-    kernel_tls::{Calls, Cipher, SendingKey, System, Version},
+    kernel_tls::{Calls, SendingKey, System},
     socket::{self, Follows},
 };
-use linerate_record::{Aead, ContentType, MAX_PLAINTEXT_BYTES, RecordError};
+use linerate_record::{Aead, ContentType, MAX_PLAINTEXT_BYTES, RecordError, Version};
 use rustix::io::Errno;
 
 use crate::{
@@ -44,17 +44,17 @@ pub(crate) const NIC: &str = "nic";
 
 /// `user_AES-128-GCM_per_byte_ns`
 pub(crate) fn per_byte(engine: &str, aead: Aead) -> String {
-    format!("{engine}_{}_per_byte_ns", ciphers::name(aead))
+    format!("{engine}_{}_per_byte_ns", aead.name())
 }
 
 /// `user_AES-128-GCM_1024_bytes_response_ns`
 pub(crate) fn small_response(engine: &str, aead: Aead) -> String {
-    format!("{engine}_{}_{SMALL_BYTES}_bytes_response_ns", ciphers::name(aead))
+    format!("{engine}_{}_{SMALL_BYTES}_bytes_response_ns", aead.name())
 }
 
 /// `kernel_AES-128-GCM_set_up_ns`
 pub(crate) fn set_up(engine: &str, aead: Aead) -> String {
-    format!("{engine}_{}_set_up_ns", ciphers::name(aead))
+    format!("{engine}_{}_set_up_ns", aead.name())
 }
 
 /// The user engine with one cipher, under this name.
@@ -193,16 +193,11 @@ impl From<io::Error> for NotMoved {
     }
 }
 
-/// The system calls of a promotion (crates/server, `engine/kernel/switch.rs`).
+/// The system calls of a promotion (crates/engine, `kernel/switch.rs`).
 pub(crate) fn move_to_kernel(connection: &Connection, version: Version, aead: Aead) -> Result<(), NotMoved> {
     let socket = connection.socket.as_fd();
-    let cipher = match aead {
-        Aead::Aes128Gcm => Cipher::Aes128Gcm,
-        Aead::Aes256Gcm => Cipher::Aes256Gcm,
-        Aead::ChaCha20Poly1305 => Cipher::ChaCha20Poly1305,
-    };
     let key = vec![0x2B; aead.key_bytes()];
-    let sending = SendingKey { version, cipher, key: &key, vector: &[0x17; 12], sequence: 0 };
+    let sending = SendingKey { version, cipher: aead, key: &key, vector: &[0x17; 12], sequence: 0 };
     System.taken_bytes(socket)?;
     System.attach(socket).map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::NOENT) => NotMoved::Module,

@@ -193,7 +193,7 @@ impl Bench {
                 .zip(&self.lacks)
                 .filter_map(|(aead, lack)| {
                     let why = lack.as_ref()?;
-                    Some(format!("kernel TLS with {} was not measured: {why}", ciphers::name(aead)))
+                    Some(format!("kernel TLS with {} was not measured: {why}", aead.name()))
                 })
                 .collect(),
         }

@@ -23,7 +23,7 @@ pub fn report(outcome: &Outcome) -> String {
         let _ = writeln!(
             text,
             "{:<20} {:>16} {:>18} {:>18}",
-            ciphers::name(aead),
+            aead.name(),
             rate.unwrap_or_else(|| "–".to_owned()),
             cost(engines::USER),
             cost(engines::KERNEL),
@@ -61,7 +61,7 @@ fn of_adapter(figures: &Figures, nic: &NicFigures) -> String {
     for aead in Aead::ALL {
         let cost = |engine: &str| s_per_gb(figures, &engines::per_byte(engine, aead));
         let (user, adapter) = (cost(engines::USER_TO_PEER), cost(engines::NIC));
-        let _ = writeln!(text, "{:<20} {:>16} {user:>18} {adapter:>18}", ciphers::name(aead), "");
+        let _ = writeln!(text, "{:<20} {:>16} {user:>18} {adapter:>18}", aead.name(), "");
     }
     let us = |name: &str| figures.median(name).map_or("–".to_owned(), |ns| short(ns / 1000.0));
     let _ = writeln!(

@@ -6,7 +6,7 @@ use linerate_engine::kernel::{Carried as KernelCarried, Lack as KernelLack};
 use linerate_environment::{Group, Reading};
 use linerate_os::adapter::{Beneath, Channels, Driver, FeatureState};
 use linerate_placement::Release;
-use linerate_record::{Aead, Version};
+use linerate_record::{Aead, Combination, Version};
 use linerate_tls::Inspection;
 
 /// All of it.
@@ -101,10 +101,8 @@ impl Confinement {
 /// Whether kernel TLS carries a version and cipher.
 #[derive(Clone, Debug)]
 pub struct KernelEngine {
-    /// The version.
-    pub version: Version,
-    /// The cipher.
-    pub aead: Aead,
+    /// The version and the cipher.
+    pub combination: Combination,
     /// How it does, or why not.
     pub verdict: Result<KernelCarried, KernelLack>,
 }

@@ -40,7 +40,7 @@ pub fn gather(questions: &Questions) -> Facts {
     // First: attaching the module to a socket loads it, where this process may.
     let kernel_engine = linerate_engine::kernel::tried()
         .into_iter()
-        .map(|(version, aead, verdict)| KernelEngine { version, aead, verdict })
+        .map(|(combination, verdict)| KernelEngine { combination, verdict })
         .collect();
     Facts {
         environment: linerate_environment::capture(),

@@ -157,7 +157,7 @@ pub fn json(facts: &Facts, findings: &[Finding]) -> String {
             .iter()
             .map(|rate| RateEntry {
                 library: &rate.library,
-                cipher: engines::cipher(rate.aead),
+                cipher: rate.aead.name(),
                 bytes_per_s: &rate.bytes_per_s,
             })
             .collect(),
@@ -195,8 +195,8 @@ fn engine<'a>(facts: &'a Facts, engine: &KernelEngine) -> Engine<'a> {
         (adapter.name.as_str(), carries)
     });
     Engine {
-        version: engine.version.label(),
-        cipher: engines::cipher(engine.aead),
+        version: engine.combination.version.label(),
+        cipher: engine.combination.cipher.name(),
         user: Carries { carries: Some(true), reason: None },
         kernel: match &engine.verdict {
             Ok(_) => Carries { carries: Some(true), reason: None },

@@ -15,15 +15,15 @@ mod switch;
 mod tests;
 
 pub use capabilities::Capabilities;
-pub use capabilities::{Carried, Lack};
+pub use capabilities::{Carried, Lack, verdict};
 pub use departure::Departure;
 pub use report::note;
 pub use report::tried;
 pub use switch::{Prepared, Refusal, after_control, prepare, promote, settle};
 
 use crate::{Pieces, plain, source::Source};
-use linerate_os::kernel_tls::{self, Calls};
-use linerate_record::{Aead, Channel, KeySource, MAX_PLAINTEXT_BYTES, RecordError, Version};
+use linerate_os::kernel_tls::Calls;
+use linerate_record::{Channel, KeySource, MAX_PLAINTEXT_BYTES, RecordError};
 use std::{io, ops::Range, os::fd::BorrowedFd};
 
 /// How far a turn got.
@@ -134,20 +134,5 @@ fn next_sequence<K: KeySource>(
     socket: BorrowedFd<'_>,
     channel: &Channel<K>,
 ) -> io::Result<u64> {
-    calls.sequence(socket, os_version(channel.version()), os_cipher(channel.aead()))
-}
-
-fn os_version(version: Version) -> kernel_tls::Version {
-    match version {
-        Version::Tls12 => kernel_tls::Version::Tls12,
-        Version::Tls13 => kernel_tls::Version::Tls13,
-    }
-}
-
-fn os_cipher(aead: Aead) -> kernel_tls::Cipher {
-    match aead {
-        Aead::Aes128Gcm => kernel_tls::Cipher::Aes128Gcm,
-        Aead::Aes256Gcm => kernel_tls::Cipher::Aes256Gcm,
-        Aead::ChaCha20Poly1305 => kernel_tls::Cipher::ChaCha20Poly1305,
-    }
+    calls.sequence(socket, channel.version(), channel.aead())
 }

@@ -17,7 +17,6 @@ pub mod nic;
 mod pieces;
 pub mod plain;
 pub mod source;
-pub mod terms;
 pub mod user;
 
 pub use pieces::{Piece, Pieces};

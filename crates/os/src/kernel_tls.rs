@@ -17,27 +17,8 @@ pub use carrier::Carrier;
 pub use statistics::{Statistic, statistics};
 
 use crate::socket::{self, Follows};
+use linerate_suite::{Cipher, Version};
 use std::{fmt, fs::File, io, os::fd::BorrowedFd};
-
-/// The version whose records the kernel makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
-    /// TLS 1.2
-    Tls12,
-    /// TLS 1.3
-    Tls13,
-}
-
-/// A cipher that the kernel may have, of those that linerate speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cipher {
-    /// AES-128-GCM, Linux 4.13
-    Aes128Gcm,
-    /// AES-256-GCM, Linux 5.1
-    Aes256Gcm,
-    /// ChaCha20-Poly1305, Linux 5.11
-    ChaCha20Poly1305,
-}
 
 /// A key as the kernel takes it. It borrows what it is made of: no copy is left behind but the kernel's.
 #[derive(Clone, Copy)]

@@ -21,7 +21,6 @@
 mod budget;
 mod calibration;
 mod capability;
-mod combination;
 mod cost;
 mod costs;
 mod engine;
@@ -39,11 +38,11 @@ pub use calibration::{
     Calibration, CalibrationError, EngineFigures, Machine, Misfit, NicFigures, SCHEMA as CALIBRATION_SCHEMA,
 };
 pub use capability::{Capabilities, Carried, Lack, Name, Release, Verdict};
-pub use combination::{Cipher, Combination, Version};
 pub use cost::EngineCosts;
 pub use costs::{Costs, NicLimits};
 pub use engine::{Engine, NicMode};
 pub use learning::{Learner, Observed};
+pub use linerate_suite::{Cipher, Combination, Version};
 pub use placer::Placer;
 pub use policy::{Mode, Policy};
 pub use reason::{Again, Decision, Reason};

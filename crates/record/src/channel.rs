@@ -2,9 +2,9 @@
 //! responses: key updates, alerts, `close_notify`.
 
 use crate::{
-    Aead, Alert, AlertDescription, AlertLevel, ContentType, ControlRecord, HandOverFault, Handover,
-    KeyUpdateRate, KeyUpdateRequest, Layout, Lent, Opener, RecordError, Sealer, TrafficKey, Version,
-    hand_over::HandedOver, key_update::KeyUpdateReader, ticket::TicketReader,
+    Aead, Alert, AlertDescription, AlertLevel, Combination, ContentType, ControlRecord, HandOverFault,
+    Handover, KeyUpdateRate, KeyUpdateRequest, Layout, Lent, Opener, RecordError, Sealer, TrafficKey,
+    Version, hand_over::HandedOver, key_update::KeyUpdateReader, ticket::TicketReader,
 };
 use std::{fmt, ops::Range};
 
@@ -372,6 +372,12 @@ impl<K> Channel<K> {
             Sending::Here(sealer) => sealer.aead(),
             Sending::Between(handed) | Sending::Elsewhere(handed) => handed.aead,
         }
+    }
+
+    /// Both: what an engine has to know to carry the connection.
+    #[must_use]
+    pub fn combination(&self) -> Combination {
+        Combination { version: self.version(), cipher: self.aead() }
     }
 
     /// Whether the sending key was kept, so that the direction can be handed over ([`Sealer::keeping`]).

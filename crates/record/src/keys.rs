@@ -1,53 +1,9 @@
 //! The key of one direction of one connection.
 
 use crate::RecordError;
+use linerate_suite::{Cipher as Aead, Version};
 use std::fmt;
 use zeroize::Zeroize;
-
-/// The protocol version, as far as records differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Version {
-    /// RFC 5246
-    Tls12,
-    /// RFC 8446
-    Tls13,
-}
-
-impl Version {
-    /// As logs and metrics write it: `TLSv1.2`, `TLSv1.3`.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Tls12 => "TLSv1.2",
-            Self::Tls13 => "TLSv1.3",
-        }
-    }
-}
-
-/// The ciphers that protect records: all authenticate with a 16-byte tag and take a 12-byte nonce.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Aead {
-    /// AES-128-GCM
-    Aes128Gcm,
-    /// AES-256-GCM
-    Aes256Gcm,
-    /// ChaCha20-Poly1305
-    ChaCha20Poly1305,
-}
-
-impl Aead {
-    /// Length of its key in bytes.
-    #[must_use]
-    pub fn key_bytes(self) -> usize {
-        match self {
-            Self::Aes128Gcm => 16,
-            Self::Aes256Gcm | Self::ChaCha20Poly1305 => 32,
-        }
-    }
-
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Aes128Gcm, Self::Aes256Gcm, Self::ChaCha20Poly1305];
-}
 
 /// The longest key of any [`Aead`], in bytes.
 const MAX_KEY_BYTES: usize = 32;

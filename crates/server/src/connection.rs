@@ -11,7 +11,7 @@ use crate::{
     worker::HandshakeTicket,
 };
 use linerate_config::ListenerKind;
-use linerate_record::{Channel, KeyUpdateRate, Opener, RecordError, RecordLimit, Sealer};
+use linerate_record::{Channel, Combination, KeyUpdateRate, Opener, RecordError, RecordLimit, Sealer};
 use linerate_tls::{Established, FailureKind, KeySchedule};
 use std::{net::SocketAddr, rc::Rc, sync::Arc, time::Instant};
 use tokio::net::TcpStream;
@@ -114,8 +114,10 @@ fn channel(established: Established, snapshot: &Snapshot) -> Result<Channel<KeyS
     let own = RecordLimit::of(aead);
     let limit = snapshot.records_per_key_limit.map_or(own, |records| own.lowered_to(records));
     // A key is kept only where the kernel may take it later.
-    let may_be_promoted =
-        snapshot.kernel.as_ref().is_some_and(|kernel| kernel.verdict(version, aead).is_ok());
+    let may_be_promoted = snapshot
+        .kernel
+        .as_ref()
+        .is_some_and(|kernel| kernel.verdict(Combination { version, cipher: aead }).is_ok());
     let sealer = if may_be_promoted {
         Sealer::keeping(send.key, send.sequence_number, limit)?
     } else {

@@ -8,10 +8,7 @@ pub use calibration::default_calibration;
 pub(crate) use calibration::{Basis, load};
 
 use linerate_config::{EngineChoice, Settings};
-use linerate_engine::{
-    kernel,
-    terms::{record_terms, verdict},
-};
+use linerate_engine::kernel::{self, verdict};
 use linerate_placement::{
     Capabilities, Cipher, Combination, Costs, Engine, Lack, Mode, Placer, Policy, Reason, Verdict,
     bytes_in_words,
@@ -74,8 +71,7 @@ impl Plan {
         self.has_adapter = has_adapter;
         let Some(found) = found else { return self };
         for (index, combination) in Combination::ALL.into_iter().enumerate() {
-            let (version, aead) = record_terms(combination);
-            let kernel = verdict(combination, found.verdict(version, aead));
+            let kernel = verdict(combination, found.verdict(combination));
             // By which adapter a connection leaves is known when it is there. None does what the kernel lacks.
             let lack = kernel.lack().filter(|_| self.choice == EngineChoice::Nic).unwrap_or(Lack::NoAdapter);
             self.capabilities[index] = Capabilities { kernel, nic: Verdict::Lacking(lack) };
@@ -85,8 +81,7 @@ impl Plan {
 
     /// Who can carry a combination.
     pub(crate) fn capabilities(&self, combination: Combination) -> Capabilities {
-        let index = Combination::ALL.iter().position(|&known| known == combination);
-        index.map_or(Capabilities::USER_ONLY, |index| self.capabilities[index])
+        self.capabilities[combination.index()]
     }
 
     /// From which size of response on another engine pays, a line for each cipher, and what that is known from.

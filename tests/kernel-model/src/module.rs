@@ -7,10 +7,10 @@
 
 use crate::KernelKey;
 use linerate_os::{
-    kernel_tls::{Calls, Carrier, Cipher, HandedOver, SendingKey, System, Version},
+    kernel_tls::{Calls, Carrier, HandedOver, SendingKey, System},
     socket::{self, Follows},
 };
-use linerate_record::{self as record, Aead, ContentType};
+use linerate_record::{Aead as Cipher, ContentType, Version};
 use std::{
     collections::{HashMap, VecDeque},
     fs::File,
@@ -127,16 +127,7 @@ struct Context {
 }
 
 fn kernel_key(key: &SendingKey<'_>) -> KernelKey {
-    let version = match key.version {
-        Version::Tls12 => record::Version::Tls12,
-        Version::Tls13 => record::Version::Tls13,
-    };
-    let aead = match key.cipher {
-        Cipher::Aes128Gcm => Aead::Aes128Gcm,
-        Cipher::Aes256Gcm => Aead::Aes256Gcm,
-        Cipher::ChaCha20Poly1305 => Aead::ChaCha20Poly1305,
-    };
-    KernelKey::new(version, aead, key.key, *key.vector, key.sequence)
+    KernelKey::new(key.version, key.cipher, key.key, *key.vector, key.sequence)
 }
 
 /// The model.

@@ -2,7 +2,7 @@
 
 use linerate_environment::Reading;
 
-use crate::{Facts, Finding, Group, judge::engines::cipher};
+use crate::{Facts, Finding, Group};
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     for rate in &facts.rates {
@@ -16,6 +16,6 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
                 Finding::note(Group::Ciphers, "cipher.rate", format!("not available: {reason}"))
             }
         };
-        findings.push(finding.of(format!("{} {}", rate.library, cipher(rate.aead))));
+        findings.push(finding.of(format!("{} {}", rate.library, rate.aead)));
     }
 }

@@ -6,7 +6,7 @@ use linerate_engine::{
 };
 use linerate_environment::Reading;
 use linerate_placement::Lack;
-use linerate_record::{Aead, Version};
+use linerate_record::Version;
 
 use crate::{
     Facts, Finding, Group, Use,
@@ -17,7 +17,7 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     let routes = routes(facts);
     for engine in &facts.kernel_engine {
         let kernel = match &engine.verdict {
-            Ok(carried) => carried_in_words(engine.version, *carried),
+            Ok(carried) => carried_in_words(engine.combination.version, *carried),
             // What to do about it stands with the module.
             Err(KernelLack::Module) => "no: the tls module is not loaded".to_owned(),
             Err(lack) => lack.to_string(),
@@ -37,7 +37,7 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
             Err(KernelLack::System(_)) => Finding::note(Group::Engines, "engine", text),
             _ => Finding::ok(Group::Engines, "engine", text),
         };
-        findings.push(finding.of(combination(engine)));
+        findings.push(finding.of(engine.combination.label()));
     }
     if routes.is_empty() {
         findings.push(Finding::ok(
@@ -48,19 +48,6 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
                 false => "no adapter is in sight, so none that encrypts",
             },
         ));
-    }
-}
-
-fn combination(engine: &KernelEngine) -> String {
-    format!("{} {}", engine.version.label(), cipher(engine.aead))
-}
-
-/// As people write it.
-pub(crate) fn cipher(aead: Aead) -> &'static str {
-    match aead {
-        Aead::Aes128Gcm => "AES-128-GCM",
-        Aead::Aes256Gcm => "AES-256-GCM",
-        Aead::ChaCha20Poly1305 => "ChaCha20-Poly1305",
     }
 }
 
@@ -107,9 +94,9 @@ pub(crate) fn carries(facts: &Facts, adapter: &Adapter, engine: &KernelEngine) -
 }
 
 fn carried_by(facts: &Facts, route: &Route, engine: &KernelEngine) -> Answer {
-    let (version, aead) = (engine.version, engine.aead);
+    let combination = engine.combination;
     let kernel = engine.verdict.as_ref().map(|carried| *carried);
-    match route::at_start(version, aead, kernel, Some(route)).nic.lack() {
+    match route::at_start(combination, kernel, Some(route)).nic.lack() {
         Some(lack @ Lack::NotKnown(_)) => return Answer::NotKnown(lack.to_string()),
         Some(lack) => return Answer::No(lack.to_string()),
         None => {}
@@ -117,9 +104,9 @@ fn carried_by(facts: &Facts, route: &Route, engine: &KernelEngine) -> Answer {
     let Some(release) = facts.release() else {
         return Answer::NotKnown("the kernel's release is not known".to_owned());
     };
-    match route.foreseen(version, aead, release) {
+    match route.foreseen(combination, release) {
         Some((lack, why)) => Answer::No(format!("{lack}: {why}")),
-        None if Route::is_beyond_knowledge(version, release) => {
+        None if Route::is_beyond_knowledge(combination.version, release) => {
             Answer::NotKnown(format!("Linux {release} is newer than what is known here"))
         }
         None => Answer::Yes,

@@ -8,7 +8,7 @@ use std::{
 use linerate_engine::kernel::{Carried as KernelCarried, Lack as KernelLack};
 use linerate_environment::Reading;
 use linerate_os::adapter::{Beneath, Channels, Driver, FeatureState, Obstacle};
-use linerate_record::{Aead, Version};
+use linerate_record::{Aead, Combination, Version};
 use linerate_tls::{ChainTrust, Inspection, KeyAlgorithm};
 
 use super::*;
@@ -93,10 +93,8 @@ fn untell(facts: &mut Facts, group: &str, fact: &str) {
 }
 
 fn kernel_engine(verdict: &Result<KernelCarried, KernelLack>) -> Vec<KernelEngine> {
-    let both = [Version::Tls13, Version::Tls12];
-    both.into_iter()
-        .flat_map(|version| Aead::ALL.map(|aead| KernelEngine { version, aead, verdict: verdict.clone() }))
-        .collect()
+    let of = |combination| KernelEngine { combination, verdict: verdict.clone() };
+    Combination::ALL.into_iter().map(of).collect()
 }
 
 fn connect_x() -> Adapter {
@@ -435,7 +433,7 @@ fn agree(facts: &Facts, said: &mut [usize; 3]) {
         let leaves_by = if adapter.name.starts_with("eth") { "bond0" } else { &adapter.name };
         let route = routes.iter().find(|route| route.interface == leaves_by);
         let kernel = engine.verdict.as_ref().map(|carried| *carried);
-        let can = linerate_engine::nic::route::at_start(engine.version, engine.aead, kernel, route);
+        let can = linerate_engine::nic::route::at_start(engine.combination, kernel, route);
         let answer = engines::carries(facts, adapter, engine);
         let what = format!("{engine:?} {} {can:?} {answer:?}", adapter.name);
         // What the server would not try is not promised, and what it would try is refused only with what it would find.
@@ -453,7 +451,7 @@ fn agree(facts: &Facts, said: &mut [usize; 3]) {
             }
             (engines::Answer::No(reason), None) => {
                 let release = facts.release().unwrap();
-                let (lack, _) = route.unwrap().foreseen(engine.version, engine.aead, release).expect(&what);
+                let (lack, _) = route.unwrap().foreseen(engine.combination, release).expect(&what);
                 assert!(reason.starts_with(&lack.to_string()), "{what}");
             }
         }
@@ -463,8 +461,7 @@ fn agree(facts: &Facts, said: &mut [usize; 3]) {
             engines::Answer::NotKnown(_) => 2,
         }] += 1;
         // In words, the kernel engine is there where the server would use it, if no adapter went first.
-        let text =
-            self::engine(facts, &format!("{} {}", engine.version.label(), engines::cipher(engine.aead)));
+        let text = self::engine(facts, &engine.combination.label());
         let adapter_first = linerate_placement::Lack::AdapterGoesFirst;
         let by_kernel = can.of(Engine::Kernel).lack().is_none_or(|lack| lack == adapter_first);
         assert_eq!(text.contains("kernel yes"), by_kernel, "{text} {what}");

@@ -1,27 +1,14 @@
 //! What the kernel of this machine carries, found out by doing it: a pair of connected sockets for each version and
 //! cipher.
 
-use super::{
-    os_cipher, os_version,
-    self_test::{self, ZeroCopy},
-};
+use super::self_test::{self, ZeroCopy};
 use linerate_os::{
     kernel_tls::{Calls, SendingKey},
     socket,
 };
-use linerate_record::{Aead, Version};
+use linerate_placement::{self as placement, Combination, Engine, Verdict, Version};
 use rustix::io::Errno;
 use std::{fmt, io, os::fd::AsFd};
-
-/// The versions and ciphers that linerate speaks; the order of all lists.
-pub(super) const COMBINATIONS: [(Version, Aead); 6] = [
-    (Version::Tls13, Aead::Aes128Gcm),
-    (Version::Tls13, Aead::Aes256Gcm),
-    (Version::Tls13, Aead::ChaCha20Poly1305),
-    (Version::Tls12, Aead::Aes128Gcm),
-    (Version::Tls12, Aead::Aes256Gcm),
-    (Version::Tls12, Aead::ChaCha20Poly1305),
-];
 
 /// How the kernel carries a combination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +45,32 @@ impl fmt::Display for Lack {
     }
 }
 
-/// What became of each of [`COMBINATIONS`].
+impl Lack {
+    /// The same as placement calls it.
+    #[must_use]
+    pub fn of(&self, combination: Combination) -> placement::Lack {
+        match self {
+            Self::Module => placement::Lack::Module,
+            Self::Cipher => placement::Lack::NotInKernel(combination),
+            Self::SelfTest(_) => placement::Lack::SelfTest(combination),
+            Self::System(_) => placement::Lack::NotKnown(Engine::Kernel),
+        }
+    }
+}
+
+/// What was found out about the kernel for a combination, as placement calls it.
+#[must_use]
+pub fn verdict(combination: Combination, found: Result<Carried, &Lack>) -> Verdict {
+    match found {
+        Ok(carried) => Verdict::Carried(placement::Carried { takes_new_keys: carried.takes_new_keys }),
+        Err(lack) => Verdict::Lacking(lack.of(combination)),
+    }
+}
+
+/// What became of each of [`Combination::ALL`].
 #[derive(Debug)]
 pub struct Capabilities {
-    verdicts: [Result<Carried, Lack>; COMBINATIONS.len()],
+    verdicts: [Result<Carried, Lack>; Combination::ALL.len()],
     tested: bool,
     /// What the self-test found wrong, in words.
     failures: Vec<String>,
@@ -72,7 +81,7 @@ impl Capabilities {
     /// self-test, too, and switched off if it fails.
     pub fn find(calls: &dyn Calls, tested: bool) -> Self {
         let mut failures = Vec::new();
-        let verdicts = COMBINATIONS.map(|combination| {
+        let verdicts = Combination::ALL.map(|combination| {
             let carried = probe(calls, combination)?;
             if tested { test(calls, combination, carried, &mut failures) } else { Ok(carried) }
         });
@@ -80,19 +89,13 @@ impl Capabilities {
     }
 
     /// What there is to know of a combination.
-    pub fn verdict(&self, version: Version, aead: Aead) -> Result<Carried, &Lack> {
-        let index = COMBINATIONS.iter().position(|&combination| combination == (version, aead));
-        match index.map(|index| &self.verdicts[index]) {
-            Some(verdict) => verdict.as_ref().map(|carried| *carried),
-            None => Err(&Lack::Cipher),
-        }
+    pub fn verdict(&self, combination: Combination) -> Result<Carried, &Lack> {
+        self.verdicts[combination.index()].as_ref().map(|carried| *carried)
     }
 
     /// Combinations with what became of them.
-    pub fn all(&self) -> impl Iterator<Item = ((Version, Aead), Result<Carried, &Lack>)> {
-        COMBINATIONS
-            .into_iter()
-            .zip(self.verdicts.iter().map(|verdict| verdict.as_ref().map(|carried| *carried)))
+    pub fn all(&self) -> impl Iterator<Item = (Combination, Result<Carried, &Lack>)> {
+        Combination::ALL.into_iter().map(|combination| (combination, self.verdict(combination)))
     }
 
     /// Whether the combinations went through the self-test.
@@ -112,38 +115,28 @@ impl Capabilities {
     }
 }
 
-/// `TLSv1.3 AES-128-GCM`
-pub(super) fn name((version, aead): (Version, Aead)) -> String {
-    let cipher = match aead {
-        Aead::Aes128Gcm => "AES-128-GCM",
-        Aead::Aes256Gcm => "AES-256-GCM",
-        Aead::ChaCha20Poly1305 => "ChaCha20-Poly1305",
-    };
-    format!("{} {cipher}", version.label())
-}
-
 /// Puts a combination through the self-test, without zero-copy and with it: each is switched off alone.
 fn test(
     calls: &dyn Calls,
-    (version, aead): (Version, Aead),
+    combination: Combination,
     carried: Carried,
     failures: &mut Vec<String>,
 ) -> Result<Carried, Lack> {
-    if let Err(how) = self_test::run(calls, version, aead, carried, ZeroCopy::No) {
-        failures.push(format!("{}: {how}", name((version, aead))));
+    if let Err(how) = self_test::run(calls, combination, carried, ZeroCopy::No) {
+        failures.push(format!("{}: {how}", combination.label()));
         return Err(Lack::SelfTest(how));
     }
     if carried.zero_copy
-        && let Err(how) = self_test::run(calls, version, aead, carried, ZeroCopy::Yes)
+        && let Err(how) = self_test::run(calls, combination, carried, ZeroCopy::Yes)
     {
-        failures.push(format!("{} with zero-copy: {how}", name((version, aead))));
+        failures.push(format!("{} with zero-copy: {how}", combination.label()));
         return Ok(Carried { zero_copy: false, ..carried });
     }
     Ok(carried)
 }
 
 /// Sets one connection up. Nothing is sent over it.
-fn probe(calls: &dyn Calls, (version, aead): (Version, Aead)) -> Result<Carried, Lack> {
+fn probe(calls: &dyn Calls, Combination { version, cipher }: Combination) -> Result<Carried, Lack> {
     let system = |doing: &'static str| move |error: io::Error| Lack::System(format!("{doing}: {error}"));
     let (ours, _theirs) =
         socket::connected_pair(None).map_err(system("two sockets on 127.0.0.1 could not be connected"))?;
@@ -152,13 +145,8 @@ fn probe(calls: &dyn Calls, (version, aead): (Version, Aead)) -> Result<Carried,
         _ => system("the tls module could not be attached")(error),
     })?;
     let key = [0x6B; 32];
-    let sending = SendingKey {
-        version: os_version(version),
-        cipher: os_cipher(aead),
-        key: &key[..aead.key_bytes()],
-        vector: &[0x1F; 12],
-        sequence: 0,
-    };
+    let sending =
+        SendingKey { version, cipher, key: &key[..cipher.key_bytes()], vector: &[0x1F; 12], sequence: 0 };
     calls.install(ours.as_fd(), &sending).map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::INVAL | Errno::NOENT) => Lack::Cipher,
         _ => system("no key could be installed")(error),

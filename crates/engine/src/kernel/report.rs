@@ -1,17 +1,17 @@
 //! What the kernel carries: as values for `linerate doctor`, in words once at start.
 
-use super::capabilities::{Capabilities, Carried, Lack, name};
+use super::capabilities::{Capabilities, Carried, Lack};
 use linerate_os::kernel_tls::System;
-use linerate_record::{Aead, Version};
+use linerate_placement::Combination;
 use std::fmt::Write;
 
 /// What kernel TLS of this machine does with each version and cipher: found out now, self-test included. It connects
 /// sockets of this machine to each other.
 #[must_use]
-pub fn tried() -> Vec<(Version, Aead, Result<Carried, Lack>)> {
+pub fn tried() -> Vec<(Combination, Result<Carried, Lack>)> {
     Capabilities::find(&System, true)
         .all()
-        .map(|((version, aead), verdict)| (version, aead, verdict.map_err(Clone::clone)))
+        .map(|(combination, verdict)| (combination, verdict.map_err(Clone::clone)))
         .collect()
 }
 
@@ -21,12 +21,12 @@ pub fn note(capabilities: &Capabilities) -> String {
     let mut lacking = Vec::<(String, Vec<String>)>::new();
     for (combination, verdict) in capabilities.all() {
         match verdict {
-            Ok(_) => carried.push(name(combination)),
+            Ok(_) => carried.push(combination.label()),
             Err(lack) => {
                 let why = lack.to_string();
                 match lacking.iter_mut().find(|(known, _)| *known == why) {
-                    Some((_, names)) => names.push(name(combination)),
-                    None => lacking.push((why, vec![name(combination)])),
+                    Some((_, names)) => names.push(combination.label()),
+                    None => lacking.push((why, vec![combination.label()])),
                 }
             }
         }

@@ -12,8 +12,8 @@ use linerate_os::{
     socket::{self, connected_pair},
 };
 use linerate_record::{
-    Aead, AlertDescription, Channel, KeySource, KeyUpdateRate, Opener, RecordError, RecordLimit, Sealer,
-    TrafficKey, Version,
+    Aead, AlertDescription, Channel, Combination, KeySource, KeyUpdateRate, Opener, RecordError, RecordLimit,
+    Sealer, TrafficKey, Version,
 };
 use std::{
     fs::File,
@@ -82,12 +82,11 @@ pub(super) enum ZeroCopy {
 /// What went wrong, in words.
 pub(super) fn run(
     calls: &dyn Calls,
-    version: Version,
-    aead: Aead,
+    combination: Combination,
     carried: Carried,
     zero_copy: ZeroCopy,
 ) -> Result<(), String> {
-    Test::new(calls, version, aead, carried)?.run(zero_copy)
+    Test::new(calls, combination, carried)?.run(zero_copy)
 }
 
 struct Test<'a> {
@@ -104,7 +103,8 @@ struct Test<'a> {
 }
 
 impl<'a> Test<'a> {
-    fn new(calls: &'a dyn Calls, version: Version, aead: Aead, carried: Carried) -> Result<Self, String> {
+    fn new(calls: &'a dyn Calls, combination: Combination, carried: Carried) -> Result<Self, String> {
+        let Combination { version, cipher } = combination;
         let content = pattern(FILE_BYTES);
         let (ours, theirs) =
             connected_pair(Some(BUFFER_BYTES)).map_err(|error| format!("no sockets: {error}"))?;
@@ -112,8 +112,8 @@ impl<'a> Test<'a> {
             calls,
             ours,
             theirs,
-            sender: channel(version, aead, carried).map_err(|fault| fault.to_string())?,
-            peer: Peer::new(channel(version, aead, carried).map_err(|fault| fault.to_string())?),
+            sender: channel(version, cipher, carried).map_err(|fault| fault.to_string())?,
+            peer: Peer::new(channel(version, cipher, carried).map_err(|fault| fault.to_string())?),
             carried,
             file: file::in_memory(&content).map_err(|error| format!("no file: {error}"))?,
             content,

@@ -1,6 +1,6 @@
 //! The switch: a connection's sending side goes from the user engine into the kernel. There is no way back from it.
 
-use super::{Carried, Departure, bytes_for, os_cipher, os_version, records_at_most};
+use super::{Carried, Departure, bytes_for, records_at_most};
 use linerate_os::kernel_tls::{Calls, SendingKey};
 use linerate_record::{Channel, ContentType, HandOverFault, Handover, KeySource, Lent};
 use rustix::io::Errno;
@@ -148,8 +148,8 @@ fn install(calls: &dyn Calls, socket: BorrowedFd<'_>, handover: &Handover<'_>) -
     calls.install(
         socket,
         &SendingKey {
-            version: os_version(handover.version()),
-            cipher: os_cipher(handover.aead()),
+            version: handover.version(),
+            cipher: handover.aead(),
             key: handover.key(),
             vector: handover.vector(),
             sequence: handover.sequence(),

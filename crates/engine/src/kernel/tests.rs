@@ -1,15 +1,11 @@
 //! The kernel engine against a model of the kernel: every order of failure before the switch and after it, and what the
 //! self-test has to find.
 
-use super::{
-    capabilities::{COMBINATIONS, Lack},
-    peer::Peer,
-    *,
-};
+use super::{capabilities::Lack, peer::Peer, *};
 use crate::Piece;
 use linerate_kernel_model::{Counting, Script, Simulated, channel, content, temporary};
 use linerate_os::socket::connected_pair;
-use linerate_record::{AlertDescription, ContentType};
+use linerate_record::{Aead, AlertDescription, Combination, ContentType, Version};
 use std::{collections::VecDeque, fs::File, io::Write, net::TcpStream, os::fd::AsFd, sync::Arc};
 
 const EPIPE: i32 = 32;
@@ -116,7 +112,7 @@ fn before_the_switch_every_failure_falls_back() {
         (|script| *script.install.lock() = of(Some(ENOMEM)), "System"),
         (|script| *script.install.lock() = of(Some(EBUSY)), "System"),
     ];
-    for (version, aead) in COMBINATIONS {
+    for Combination { version, cipher: aead } in Combination::ALL {
         for (prepare, expected) in &failures {
             let mut connection = Connection::new(version, aead, u64::MAX);
             connection.send_sealed(b"before ");
@@ -166,7 +162,7 @@ fn everything_arrives_whatever_the_socket_takes() {
     ];
     let expected: Vec<u8> =
         [b"first", &head[..], &bytes[1..70_002], &head[..3], &bytes[16_383..16_385], &bytes].concat();
-    for (version, aead) in COMBINATIONS {
+    for Combination { version, cipher: aead } in Combination::ALL {
         for (bite_bytes, full, limit_bytes, limit) in [
             (0, false, 1 << 20, u64::MAX),
             (0, true, 1 << 20, u64::MAX),
@@ -258,11 +254,7 @@ fn a_key_that_stays_stops_below_its_limit() {
         connection.sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
         connection.control(&mut departure).unwrap();
         connection.read_until(|connection| connection.peer.is_closed);
-        let sequence = connection.calls.sequence(
-            connection.ours.as_fd(),
-            os_version(version),
-            os_cipher(Aead::Aes128Gcm),
-        );
+        let sequence = connection.calls.sequence(connection.ours.as_fd(), version, Aead::Aes128Gcm);
         assert!(sequence.unwrap() <= 20);
         let sent = (1 << 20) - pieces.remaining_bytes() as usize;
         assert!(sent > 100_000, "most of the key was used: {sent} bytes");
@@ -277,9 +269,9 @@ fn a_departure_is_complete_only_when_tcp_has_everything() {
     let file = temporary(&bytes);
     let mut waited = false;
     // Whether the last record finds room depends on when the other end reads: it is tried until once it did not.
-    let once_more = std::iter::repeat_n(COMBINATIONS, 20).flatten();
-    for (number, (version, aead)) in once_more.enumerate() {
-        if waited && number >= COMBINATIONS.len() {
+    let once_more = std::iter::repeat_n(Combination::ALL, 20).flatten();
+    for (number, Combination { version, cipher: aead }) in once_more.enumerate() {
+        if waited && number >= Combination::ALL.len() {
             break;
         }
         let limit = if version == Version::Tls13 { 9 } else { u64::MAX };
@@ -325,7 +317,7 @@ fn capabilities_say_what_is_lacking_and_why() {
     let calls = Simulated::default();
     let all = Capabilities::find(&calls, true);
     assert!(all.failures().is_empty(), "{:?}", all.failures());
-    for ((version, _), verdict) in all.all() {
+    for (Combination { version, .. }, verdict) in all.all() {
         let takes_new_keys = version == Version::Tls13;
         assert_eq!(verdict, Ok(Carried { takes_new_keys, zero_copy: true }));
     }

@@ -169,7 +169,7 @@ impl Way {
         let Combination { version, .. } = combination;
         let (adapter, release) = (&self.adapter, self.adapter.release);
         if !was_carried {
-            if let Some((lack, _)) = self.route.is_unlikely(combination, release) {
+            if let Some((lack, _)) = self.route.foreseen(combination, release) {
                 return lack;
             }
             if version == Version::Tls13 {
@@ -217,8 +217,7 @@ impl Adapter {
     }
 
     fn memory(&self, combination: Combination) -> std::sync::MutexGuard<'_, Memory> {
-        let place = Combination::ALL.iter().position(|&one| one == combination).unwrap_or_default();
-        self.memories[place].lock().unwrap_or_else(PoisonError::into_inner)
+        self.memories[combination.index()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Our connections that it has.

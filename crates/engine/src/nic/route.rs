@@ -1,15 +1,11 @@
 //! What is known of an adapter before a connection has tried it: pure, so that `linerate doctor` says by the same rules what
 //! the server goes by.
 
-use crate::{
-    kernel::{Carried, Lack as KernelLack},
-    terms::{combination, verdict},
-};
+use crate::kernel::{Carried, Lack as KernelLack, verdict};
 use linerate_os::adapter::{Beneath, FeatureState, Obstacle};
 use linerate_placement::{
     Capabilities, Carried as Taken, Cipher, Combination, Lack, Name, Release, Verdict, Version,
 };
-use linerate_record::Aead;
 
 /// The feature by which an adapter encrypts, by ethtool's name (`NETIF_F_HW_TLS_TX`).
 pub const TLS_FEATURE: &str = "tls-hw-tx-offload";
@@ -101,17 +97,7 @@ impl Route {
     /// What a connection that tries will most likely find, and why. It is tried all the same, by one connection at a time:
     /// vendors' kernels and drivers have more than those that are known here.
     #[must_use]
-    pub fn foreseen(
-        &self,
-        version: linerate_record::Version,
-        aead: Aead,
-        release: Release,
-    ) -> Option<(Lack, String)> {
-        self.is_unlikely(combination(version, aead), release)
-    }
-
-    /// As [`Route::foreseen`].
-    pub(super) fn is_unlikely(&self, combination: Combination, release: Release) -> Option<(Lack, String)> {
+    pub fn foreseen(&self, combination: Combination, release: Release) -> Option<(Lack, String)> {
         let Combination { version, cipher } = combination;
         if version == Version::Tls13 {
             let lack = Lack::VersionNotInNic { version, driver: Name::new(&self.driver), release };
@@ -130,8 +116,8 @@ impl Route {
 
     /// Whether a release is newer than what [`Route::foreseen`] knows of this version.
     #[must_use]
-    pub fn is_beyond_knowledge(version: linerate_record::Version, release: Release) -> bool {
-        version == linerate_record::Version::Tls13 && release > LAST_KNOWN_FOR_TLS_1_2_ONLY
+    pub fn is_beyond_knowledge(version: Version, release: Release) -> bool {
+        version == Version::Tls13 && release > LAST_KNOWN_FOR_TLS_1_2_ONLY
     }
 }
 
@@ -139,12 +125,10 @@ impl Route {
 /// tried the adapter. `kernel` is what was found out about the kernel.
 #[must_use]
 pub fn at_start(
-    version: linerate_record::Version,
-    aead: Aead,
+    combination: Combination,
     kernel: Result<Carried, &KernelLack>,
     route: Option<&Route>,
 ) -> Capabilities {
-    let combination = combination(version, aead);
     let kernel = verdict(combination, kernel);
     let nic = Verdict::Lacking(kernel.lack().unwrap_or(Lack::NoAdapter));
     let without = Capabilities { kernel, nic };

@@ -82,10 +82,8 @@ fn of_counts(before: HandedOver, after: HandedOver) -> Proof {
 mod tests {
     use super::*;
     use linerate_kernel_model::{Nic, Simulated};
-    use linerate_os::{
-        kernel_tls::{Cipher, SendingKey, Version},
-        socket::connected_pair,
-    };
+    use linerate_os::{kernel_tls::SendingKey, socket::connected_pair};
+    use linerate_placement::{Cipher, Version};
     use std::os::fd::AsFd;
 
     fn key() -> SendingKey<'static> {

@@ -15,7 +15,6 @@ use linerate_engine::{
     kernel::{self, Carried, Departure, Fault, Refusal, Step},
     nic::{self, Flow, Proof, route},
     source::Source,
-    terms,
 };
 use linerate_os::socket;
 use linerate_placement::{Capabilities, Combination, Engine as Placed, Lack, Reason};
@@ -112,7 +111,7 @@ impl<K: KeySource> Link<K> {
     ) -> Result<Promotion, Ending> {
         let Protection::Tls(channel) = &self.protection else { return Ok(Promotion::NotNow) };
         debug_assert!(self.unsent.is_empty(), "what is sealed goes first");
-        let combination = terms::combination(channel.version(), channel.aead());
+        let combination = channel.combination();
         let keeps_key = channel.keeps_key();
         let capabilities = self.workplace.kernel.borrow().clone();
         let Some(capabilities) = capabilities else {
@@ -120,10 +119,10 @@ impl<K: KeySource> Link<K> {
             let untested = Reason::Lacking(Lack::NotKnown(Placed::Kernel));
             return Ok(self.refuse(KernelRefused::System, untested));
         };
-        let carried = match capabilities.verdict(channel.version(), channel.aead()) {
+        let carried = match capabilities.verdict(combination) {
             Ok(carried) => carried,
             Err(lack) => {
-                let reason = Reason::Lacking(terms::lack(combination, lack));
+                let reason = Reason::Lacking(lack.of(combination));
                 return Ok(self.refuse(lack.into(), reason));
             }
         };

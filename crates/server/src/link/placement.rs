@@ -2,9 +2,9 @@
 
 use super::{Link, kernel::Promotion};
 use crate::{ending::Ending, metrics::KernelRefused, placement::view::Recent};
-use linerate_engine::terms;
 use linerate_os::socket;
 use linerate_placement::{Again, Combination, ConnectionSignals, Decision, Engine, Protocol, Reason};
+use linerate_record::Channel;
 use linerate_record::KeySource;
 
 /// With fewer bytes nobody asks by which adapter a connection leaves.
@@ -103,7 +103,7 @@ impl<K: KeySource> Link<K> {
 
     /// Version and cipher; `None` without TLS.
     pub(crate) fn combination(&self) -> Option<Combination> {
-        self.channel().map(|channel| terms::combination(channel.version(), channel.aead()))
+        self.channel().map(Channel::combination)
     }
 
     fn decide(&mut self, left_bytes: u64) {

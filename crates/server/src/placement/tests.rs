@@ -95,10 +95,6 @@ fn settings_become_policy() {
 
 #[test]
 fn combinations_keep_their_places() {
-    for combination in Combination::ALL {
-        let (version, aead) = record_terms(combination);
-        assert_eq!(linerate_engine::terms::combination(version, aead), combination);
-    }
     let mut plan = plan_with("", Costs::defaults());
     let lack = Lack::FeatureOff(Name::new("eth9"));
     plan.capabilities[5].nic = Verdict::Lacking(lack);

@@ -1,14 +1,30 @@
-//! Versions of TLS and ciphers, as far as placement has to tell them apart.
+//! The words of TLS that all crates share: a version, a cipher, and the two together.
+//!
+//! This is the one table of them. What a library or the kernel calls them is a matter of the crate that talks to it: the
+//! record layer's algorithms, the kernel's numbers, rustls' suites.
+
+#![forbid(unsafe_code)]
 
 use std::fmt;
 
 /// A version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
-    /// TLS 1.2
+    /// TLS 1.2, RFC 5246
     Tls12,
-    /// TLS 1.3
+    /// TLS 1.3, RFC 8446
     Tls13,
+}
+
+impl Version {
+    /// As logs and metrics write it: `TLSv1.2`, `TLSv1.3`.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Tls12 => "TLSv1.2",
+            Self::Tls13 => "TLSv1.3",
+        }
+    }
 }
 
 impl fmt::Display for Version {
@@ -20,7 +36,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// What protects the records.
+/// A cipher that protects records. All authenticate with a tag of 16 bytes and take a nonce of 12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cipher {
     /// AES-128-GCM
@@ -45,6 +61,15 @@ impl Cipher {
         }
     }
 
+    /// Length of its key in bytes.
+    #[must_use]
+    pub fn key_bytes(self) -> usize {
+        match self {
+            Self::Aes128Gcm => 16,
+            Self::Aes256Gcm | Self::ChaCha20Poly1305 => 32,
+        }
+    }
+
     /// The cipher of that name, in any case.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -58,7 +83,7 @@ impl fmt::Display for Cipher {
     }
 }
 
-/// What an engine has to know to carry a connection.
+/// A version and a cipher: what an engine has to know to carry a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Combination {
     /// The version that was agreed on.
@@ -82,6 +107,21 @@ impl Combination {
             both(Version::Tls12, Cipher::ChaCha20Poly1305),
         ]
     };
+}
+
+impl Combination {
+    /// As logs and metrics write it: `TLSv1.3 AES-128-GCM`.
+    #[must_use]
+    pub fn label(self) -> String {
+        format!("{} {}", self.version.label(), self.cipher)
+    }
+
+    /// Its place in [`Combination::ALL`].
+    #[must_use]
+    pub fn index(self) -> usize {
+        // `ALL` has every one: the test `every_combination_is_there_once` holds that.
+        Self::ALL.iter().position(|&one| one == self).unwrap_or_default()
+    }
 }
 
 impl fmt::Display for Combination {
@@ -108,6 +148,8 @@ mod tests {
             for cipher in Cipher::ALL {
                 let same = Combination::ALL.iter().filter(|&&one| one == Combination { version, cipher });
                 assert_eq!(same.count(), 1);
+                let combination = Combination { version, cipher };
+                assert_eq!(Combination::ALL[combination.index()], combination);
             }
         }
         assert_eq!(Combination::ALL[0].to_string(), "TLS 1.3 AES-128-GCM");

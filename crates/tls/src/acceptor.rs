@@ -4,6 +4,7 @@ use crate::{
     Certificate, CertificateFiles, CertificateWarning, CipherSuite, SiteCertificates, Tickets, TlsError,
     TlsPolicy,
     first_bytes::ClientHint,
+    handshake::EARLY_DATA_LIMIT_BYTES,
     policy::{chacha20_first, versions},
     site::{CertificateChoice, Sites},
     tickets::{TICKETS_ON_REQUEST_LIMIT, TICKETS_PER_HANDSHAKE},
@@ -145,7 +146,9 @@ impl AcceptorBuilder {
         config.alpn_protocols = APPLICATION_PROTOCOLS.map(|protocol| protocol.as_bytes().to_vec()).into();
         config.ignore_client_order = true;
         config.enable_secret_extraction = true;
-        config.max_early_data_size = 0;
+        // What rustls skips of early data. It accepts none whatever this says: only sessions from a store could, and there
+        // is none; tickets do not promise any.
+        config.max_early_data_size = EARLY_DATA_LIMIT_BYTES;
         // Session IDs of TLS 1.2 would need a store behind a lock, shared by all workers; tickets need none.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;

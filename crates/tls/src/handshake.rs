@@ -23,6 +23,12 @@ use std::{fmt, sync::Arc};
 /// client likes.
 pub const HANDSHAKE_LIMIT_BYTES: usize = 128 * 1024;
 
+/// The most early data that is skipped, as it comes in records: without their headers, with their tags. We accept none, but a
+/// client that brings the ticket of another server of our name sends it unasked (RFC 8446 4.2.10), and cannot know that
+/// we refuse. Such tickets allow 16 KiB in nearly every server; that much is skipped even in records of six bytes. It
+/// counts for [`HANDSHAKE_LIMIT_BYTES`], too.
+pub const EARLY_DATA_LIMIT_BYTES: u32 = 64 * 1024;
+
 /// What a record may add to its plaintext: RFC 5246 6.2.3 allows more than RFC 8446 5.2.
 const MAX_EXPANSION_BYTES: usize = 2048;
 
@@ -51,8 +57,7 @@ pub struct Handshake {
     /// Made with the first whole record: a connection that only opened takes no more than this struct.
     connection: Option<Box<UnbufferedServerConnection>>,
     resolved: Option<Resolved>,
-    /// Bytes at the front of `incoming` that rustls has seen and will see again: parts of a message, or records that
-    /// it tries to decrypt (early data that it refused).
+    /// Bytes at the front of `incoming` that rustls has seen and will see again: parts of a message.
     held_bytes: usize,
     received_bytes: usize,
     is_over: bool,
@@ -148,9 +153,12 @@ impl Handshake {
             }
             let offered = &mut pending[..self.held_bytes + record_bytes];
             let offered_bytes = offered.len();
-            let (taken_bytes, is_established) = self.offer(offered, outgoing)?;
+            let (mut taken_bytes, is_established) = self.offer(offered, outgoing)?;
             if !is_legal {
                 return Err(HandshakeFailure::new(FailureKind::Malformed, "a record with an illegal header"));
+            }
+            if taken_bytes == 0 && self.held_bytes == 0 && self.was_skipped(offered) {
+                taken_bytes = offered_bytes;
             }
             self.held_bytes = offered_bytes - taken_bytes;
             *consumed += taken_bytes;
@@ -243,6 +251,26 @@ impl Handshake {
                 }
             }
         }
+    }
+
+    /// Whether `record`, which rustls was offered alone and did not take, was early data that it could not decrypt. rustls
+    /// passes over it, but does not say so: offered again with the next record it would be counted again, and the sum of
+    /// all that soon be over the limit. The other reason for not taking a record is a part of a handshake message; that
+    /// has to stay.
+    ///
+    /// rustls decrypts in place. So a part of a message is now plaintext, and ends in its content type and padding of
+    /// zeros (RFC 8446 5.2), then the tag. Where decryption failed the library has left zeros there; if it ever left
+    /// something else that ends in the same type, the record would stay, which is slow and still right.
+    fn was_skipped(&self, record: &[u8]) -> bool {
+        const APPLICATION_DATA: u8 = 23;
+        const HANDSHAKE: u8 = 22;
+        const TAG_BYTES: usize = 16;
+        let is_encrypted = self.connection.as_deref().is_some_and(is_encrypting);
+        if !is_encrypted || record.first() != Some(&APPLICATION_DATA) {
+            return false;
+        }
+        let plaintext = record.get(HEADER_BYTES..record.len().saturating_sub(TAG_BYTES)).unwrap_or_default();
+        plaintext.iter().rfind(|&&byte| byte != 0) != Some(&HANDSHAKE)
     }
 
     /// What rustls' error means. For a TLS 1.2 client that offers schemes, but none that the key can sign with, it has

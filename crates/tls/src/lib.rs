@@ -41,7 +41,7 @@ pub use development::{DevelopmentCertificate, development_certificate, state_dir
 pub use error::TlsError;
 pub use established::{DirectionSecrets, Established, KeySchedule};
 pub use failure::{FailureKind, HandshakeFailure};
-pub use handshake::{HANDSHAKE_LIMIT_BYTES, Handshake, Step};
+pub use handshake::{EARLY_DATA_LIMIT_BYTES, HANDSHAKE_LIMIT_BYTES, Handshake, Step};
 pub use inspection::{Chain, ChainTrust, Inspection};
 pub use policy::{CipherSuite, Group, TlsPolicy};
 pub use site::SiteCertificates;

@@ -175,8 +175,10 @@ impl Group {
 /// What is spoken with every client.
 ///
 /// Decided here, not by the operator: no early data (a replayed GET is harmless, but the record layer has no place
-/// for it); ALPN is `http/1.1`, else `http/1.0`; TLS 1.2 clients without the extended master secret are served, because nothing
-/// that it protects (client certificates, renegotiation, exporters) exists here.
+/// for it; what a client sends unasked is passed over, up to
+/// [`EARLY_DATA_LIMIT_BYTES`](crate::EARLY_DATA_LIMIT_BYTES)); ALPN is `http/1.1`, else `http/1.0`; TLS 1.2 clients
+/// without the extended master secret are served, because nothing that it protects (client certificates,
+/// renegotiation, exporters) exists here.
 #[derive(Clone, Debug)]
 pub struct TlsPolicy {
     /// The lowest version spoken.

@@ -286,16 +286,15 @@ fn curl_is_served_under_the_development_certificate() {
     }
 }
 
-#[test]
-fn the_development_certificate_is_good_for_openssl_too() {
-    let directory = tempfile::tempdir().unwrap();
-    let development = development_certificate(directory.path()).unwrap();
+/// A server of OpenSSL's that can be connected to, and its port.
+fn s_server(files: &CertificateFiles, arguments: &[&str]) -> (Child, u16) {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut server = Command::new("openssl")
-        .args(["s_server", "-quiet", "-www", "-accept", &format!("127.0.0.1:{port}"), "-cert"])
-        .arg(&development.files.certificate)
+    let server = Command::new("openssl")
+        .args(["s_server", "-quiet", "-accept", &format!("127.0.0.1:{port}"), "-cert"])
+        .arg(&files.certificate)
         .arg("-key")
-        .arg(&development.files.key)
+        .arg(&files.key)
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -305,6 +304,39 @@ fn the_development_certificate_is_good_for_openssl_too() {
     while TcpStream::connect(("127.0.0.1", port)).is_err() && begin.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(20));
     }
+    (server, port)
+}
+
+/// The name had another server before, which takes early data: OpenSSL's clients send it with their ClientHello.
+#[test]
+fn early_data_that_openssl_sends_is_passed_over() {
+    let (pki, files, acceptor) = set_up(Algorithm::EcdsaP256);
+    let (port, seen) = serve(acceptor);
+    // -rev answers line by line, so that the client waits for the ticket that comes behind the handshake.
+    let (mut server, other_port) = s_server(&files, &["-rev", "-max_early_data", "16384"]);
+    let (session, early) = (pki.path("session.pem"), pki.path("early"));
+    let (session, early) = (session.to_str().unwrap(), early.to_str().unwrap());
+    for (early_bytes, fragment_bytes) in [(5000, "1000"), (16_384, "16384"), (16_384, "517")] {
+        let first = s_client(other_port, &["-tls1_3", "-sess_out", session], &files.certificate);
+        converse(first, &["hello\n"]);
+        std::fs::write(early, vec![b'e'; early_bytes]).unwrap();
+        let arguments =
+            ["-tls1_3", "-sess_in", session, "-early_data", early, "-max_send_frag", fragment_bytes, "-crlf"];
+        let shown = converse(s_client(port, &arguments, &files.certificate), &[REQUEST]);
+        assert!(shown.contains("Early data was rejected"), "{shown}");
+        assert!(shown.contains("200 OK"), "{shown}");
+        let seen = seen.recv().unwrap().unwrap_or_else(|label| panic!("{label}: {shown}"));
+        assert!(!seen.resumed);
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+#[test]
+fn the_development_certificate_is_good_for_openssl_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let development = development_certificate(directory.path()).unwrap();
+    let (mut server, port) = s_server(&development.files, &["-www"]);
     let output = curl(&development.files.certificate, &[&format!("https://localhost:{port}/")]);
     let unverified =
         curl(Path::new("/etc/ssl/certs/ca-certificates.crt"), &[&format!("https://localhost:{port}/")]);

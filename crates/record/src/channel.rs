@@ -4,7 +4,11 @@
 use crate::{
     Aead, Alert, AlertDescription, AlertLevel, Combination, ContentType, ControlRecord, HandOverFault,
     Handover, KeyUpdateRate, KeyUpdateRequest, Layout, Lent, Opener, RecordError, Sealer, TrafficKey,
-    Version, hand_over::HandedOver, key_update::KeyUpdateReader, ticket::TicketReader,
+    Version,
+    hand_over::HandedOver,
+    key_update::KeyUpdateReader,
+    renegotiation::{RenegotiationReader, Wish},
+    ticket::TicketReader,
 };
 use std::{fmt, ops::Range};
 
@@ -74,7 +78,8 @@ pub struct Channel<K> {
     tickets: Option<Box<TicketReader>>,
     rate: KeyUpdateRate,
     idle_records: u32,
-    renegotiation_refused: bool,
+    /// Of TLS 1.2, whose peers send no other handshake messages.
+    renegotiation: RenegotiationReader,
     update_owed: bool,
     sending_closed: bool,
     /// Key updates received and sent.
@@ -100,7 +105,7 @@ impl<K: KeySource> Channel<K> {
             tickets: None,
             rate,
             idle_records: 0,
-            renegotiation_refused: false,
+            renegotiation: RenegotiationReader::new(Wish::OF_A_CLIENT),
             update_owed: false,
             sending_closed: false,
             updates: KeyUpdateCounts::default(),
@@ -110,7 +115,11 @@ impl<K: KeySource> Channel<K> {
     /// The same at a client's end, where session tickets may come: [`KeySource::take_ticket`] gets them.
     #[must_use]
     pub fn for_client(sealer: Sealer, opener: Opener, keys: K, rate: KeyUpdateRate) -> Self {
-        Self { tickets: Some(Box::default()), ..Self::new(sealer, opener, keys, rate) }
+        Self {
+            tickets: Some(Box::default()),
+            renegotiation: RenegotiationReader::new(Wish::OF_A_SERVER),
+            ..Self::new(sealer, opener, keys, rate)
+        }
     }
 
     /// Passes over a record that was thrown away unread. Its content is neither known nor authenticated: for a load
@@ -143,7 +152,10 @@ impl<K: KeySource> Channel<K> {
                 return Err(RecordError::UnexpectedMessage("a change_cipher_spec after the handshake"));
             }
         };
-        self.idle_records = if event == Event::Nothing { self.idle_records + 1 } else { 0 };
+        // A part of a wish to renegotiate is something: there is one such message in a connection, and it has a bound.
+        let is_part = opened.content_type == ContentType::Handshake && self.renegotiation.is_partial();
+        let carries_nothing = event == Event::Nothing && !is_part;
+        self.idle_records = if carries_nothing { self.idle_records + 1 } else { 0 };
         if self.idle_records > IDLE_RECORDS_LIMIT {
             return Err(RecordError::UnexpectedMessage("one empty record after another"));
         }
@@ -167,10 +179,8 @@ impl<K: KeySource> Channel<K> {
     fn receive_handshake(&mut self, payload: &[u8], now_ms: u64) -> Result<Event, RecordError> {
         if self.version() == Version::Tls12 {
             // RFC 5246 7.2.2: renegotiation is refused by a warning; a peer that insists is cut.
-            if std::mem::replace(&mut self.renegotiation_refused, true) {
-                return Err(RecordError::UnexpectedMessage("a handshake after the handshake"));
-            }
-            return Ok(Event::RenegotiationRefused);
+            let is_asked_for = self.renegotiation.read(payload)?;
+            return Ok(if is_asked_for { Event::RenegotiationRefused } else { Event::Nothing });
         }
         let request = match &mut self.tickets {
             Some(tickets) => tickets.read(payload, &mut self.reader, &mut self.keys)?,

@@ -21,6 +21,7 @@ mod layout;
 mod limit;
 mod nonce;
 mod open;
+mod renegotiation;
 mod seal;
 mod ticket;
 

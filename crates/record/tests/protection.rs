@@ -306,16 +306,47 @@ fn tls12_stops_at_its_limit_and_still_says_goodbye() {
     }
 }
 
+/// What the server makes of a client's handshake messages, a record each.
+fn handshake_after_the_handshake(payloads: &[&[u8]]) -> Result<Event, RecordError> {
+    let [mut server, mut client] = ends(Version::Tls12, Aead::Aes128Gcm, u64::MAX, 100);
+    payloads.iter().try_fold(Event::Nothing, |_, payload| {
+        let mut wire = Vec::new();
+        client.sealer().unwrap().seal_append(ContentType::Handshake, payload, &mut wire).unwrap();
+        server.receive(&mut wire, 0)
+    })
+}
+
 #[test]
 fn tls12_refuses_to_renegotiate_once() {
+    let hello = [&[1, 0, 0, 250][..], &[3; 250]].concat();
+    assert_eq!(handshake_after_the_handshake(&[&hello]), Ok(Event::RenegotiationRefused));
+    assert!(handshake_after_the_handshake(&[&hello, &hello]).is_err());
+    for piece_bytes in [1, 3, 100, 253] {
+        let pieces: Vec<_> = hello.chunks(piece_bytes).collect();
+        assert_eq!(handshake_after_the_handshake(&pieces), Ok(Event::RenegotiationRefused));
+        let (_, all_but_the_last) = pieces.split_last().unwrap();
+        assert_eq!(handshake_after_the_handshake(all_but_the_last), Ok(Event::Nothing), "{piece_bytes}");
+    }
+}
+
+#[test]
+fn tls12_takes_no_handshake_message_but_a_client_hello() {
+    for message_type in (0..=255).filter(|message_type| *message_type != 1) {
+        let fault = handshake_after_the_handshake(&[&[message_type, 0, 0, 0]]).unwrap_err();
+        assert_eq!(fault.alert(), Some(AlertDescription::UnexpectedMessage), "{message_type}");
+    }
+}
+
+/// Application data may come inside the message (RFC 5246 6.2.1), but not for ever without content.
+#[test]
+fn tls12_bounds_empty_records_inside_a_client_hello() {
     let [mut server, mut client] = ends(Version::Tls12, Aead::Aes128Gcm, u64::MAX, 100);
-    let mut hello = || {
-        let mut wire = Vec::new();
-        client.sealer().unwrap().seal_append(ContentType::Handshake, &[1, 0, 0, 0], &mut wire).unwrap();
-        wire
-    };
-    assert_eq!(server.receive(&mut hello(), 0).unwrap(), Event::RenegotiationRefused);
-    assert!(server.receive(&mut hello(), 0).is_err());
+    let mut part = Vec::new();
+    client.sealer().unwrap().seal_append(ContentType::Handshake, &[1, 0, 0, 9], &mut part).unwrap();
+    assert_eq!(server.receive(&mut part, 0), Ok(Event::Nothing));
+    assert!(matches!(server.receive(&mut send(&mut client, b"x").unwrap(), 0), Ok(Event::Data(_))));
+    let cut_after = (0..1000).position(|_| server.receive(&mut send(&mut client, b"").unwrap(), 0).is_err());
+    assert_eq!(cut_after, Some(32));
 }
 
 #[test]

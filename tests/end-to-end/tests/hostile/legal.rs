@@ -129,11 +129,15 @@ fn a_warning_is_passed_over() {
 fn renegotiation_is_refused_by_a_warning() {
     const NO_RENEGOTIATION: [u8; 2] = [1, 100];
     let fixture = Fixture::new();
-    let mut client = fixture.raw(&TLS12);
-    let wish = client.seal(HANDSHAKE, &[1, 0, 0, 2, 3, 3]);
-    client.send(&wish);
-    assert_eq!(client.receive(), Received::Record(ALERT, NO_RENEGOTIATION.to_vec()));
-    let request = client.seal(APPLICATION_DATA, REQUEST);
-    client.send(&request);
-    expect_response(&fixture, &mut client, "after the refusal");
+    let hello = [&[1, 0, 0, 97, 3, 3][..], &[0x5A; 95]].concat();
+    for piece_bytes in [hello.len(), hello.len() - 1, 50, 3, 1] {
+        let mut client = fixture.raw(&TLS12);
+        let wish: Vec<u8> =
+            hello.chunks(piece_bytes).flat_map(|piece| client.seal(HANDSHAKE, piece)).collect();
+        client.send(&wish);
+        assert_eq!(client.receive(), Received::Record(ALERT, NO_RENEGOTIATION.to_vec()), "{piece_bytes}");
+        let request = client.seal(APPLICATION_DATA, REQUEST);
+        client.send(&request);
+        expect_response(&fixture, &mut client, "after the refusal");
+    }
 }

@@ -103,6 +103,23 @@ const CASES_12: &[Case] = &[
     ("a second wish to renegotiate", UNEXPECTED_MESSAGE, |client| {
         [client.seal(HANDSHAKE, &[1, 0, 0, 2, 3, 3]), client.seal(HANDSHAKE, &[1, 0, 0, 2, 3, 3])].concat()
     }),
+    ("a HelloRequest", UNEXPECTED_MESSAGE, |client| client.seal(HANDSHAKE, &[0, 0, 0, 0])),
+    ("a ServerHello", UNEXPECTED_MESSAGE, |client| client.seal(HANDSHAKE, &[2, 0, 0, 2, 3, 3])),
+    ("a NewSessionTicket", UNEXPECTED_MESSAGE, |client| client.seal(HANDSHAKE, &[4, 0, 0, 1, 0])),
+    ("a Certificate", UNEXPECTED_MESSAGE, |client| client.seal(HANDSHAKE, &[11, 0, 0, 3, 0, 0, 0])),
+    ("a CertificateVerify", UNEXPECTED_MESSAGE, |client| client.seal(HANDSHAKE, &[15, 0, 0, 0])),
+    ("a ClientKeyExchange", UNEXPECTED_MESSAGE, |client| {
+        client.seal(HANDSHAKE, &[[16, 0, 0, 33, 32].as_slice(), &[7; 32]].concat())
+    }),
+    ("a Finished", UNEXPECTED_MESSAGE, |client| {
+        client.seal(HANDSHAKE, &[[20, 0, 0, 12].as_slice(), &[7; 12]].concat())
+    }),
+    ("a KeyUpdate", UNEXPECTED_MESSAGE, |client| client.seal(HANDSHAKE, &[24, 0, 0, 1, 0])),
+    ("an unknown handshake message", UNEXPECTED_MESSAGE, |client| client.seal(HANDSHAKE, &[99, 0, 0, 0])),
+    ("a ClientHello of 16 MiB", DECODE_ERROR, |client| client.seal(HANDSHAKE, &[1, 0xff, 0xff, 0xff, 3])),
+    ("a Finished behind a ClientHello", UNEXPECTED_MESSAGE, |client| {
+        client.seal(HANDSHAKE, &[1, 0, 0, 2, 3, 3, 20, 0, 0, 0])
+    }),
 ];
 
 /// Sends each case, first alone, then in the middle of a download, with a bystander who downloads all the while.

@@ -18,16 +18,24 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// The value that `word` names in `names`, in any case; otherwise an error that names the nearest and all.
-pub(crate) fn choose<T: Copy>(what: &str, word: &str, names: &[(&'static str, T)]) -> Result<T, Error> {
+/// The value that `word` names in `names`, in any case; otherwise an error that names the nearest and all, and ends in
+/// `note`.
+pub(crate) fn choose<T: Copy>(
+    what: &str,
+    word: &str,
+    names: &[(&'static str, T)],
+    note: &str,
+) -> Result<T, Error> {
     if let Some((_, value)) = names.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)) {
         return Ok(*value);
     }
-    // An over-long word is no typing error, and the distance costs its length times the name's.
-    let guess = (word.len() <= 64).then(|| nearest(word, names.iter().map(|(name, _)| *name))).flatten();
+    // An over-long word is no typing error, and the distance costs its length times the name's. Nor is a number: who
+    // writes 1.1 does not mean 1.3.
+    let may_be_mistyped = word.len() <= 64 && word.contains(char::is_alphabetic);
+    let guess = may_be_mistyped.then(|| nearest(word, names.iter().map(|(name, _)| *name))).flatten();
     let hint = guess.map(|name| format!("; did you mean \"{name}\"?")).unwrap_or_default();
     let allowed = names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    Err(Error::value(format!("unknown {what} \"{}\"{hint} (allowed: {allowed})", shortened(word))))
+    Err(Error::value(format!("unknown {what} \"{}\"{hint} (allowed: {allowed}{note})", shortened(word))))
 }
 
 /// `text` as it may be quoted in a message: control characters escaped, long ones cut.
@@ -48,9 +56,9 @@ pub(crate) fn shortened(text: &str) -> String {
     quoted
 }
 
-/// Gives an enum its words, both ways.
+/// Gives an enum its words, both ways; a last literal ends the message about a wrong word.
 macro_rules! words {
-    ($type:ty, $what:literal, [$($name:literal => $variant:ident),+ $(,)?]) => {
+    ($type:ty, $what:literal, [$($name:literal => $variant:ident),+ $(,)?] $(, $note:literal)?) => {
         impl $type {
             /// The words that name the values.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
@@ -66,7 +74,7 @@ macro_rules! words {
             type Err = Error;
 
             fn from_str(word: &str) -> Result<Self, Error> {
-                choose($what, word, &[$(($name, <$type>::$variant)),+])
+                choose($what, word, &[$(($name, <$type>::$variant)),+], concat!("" $(, $note)?))
             }
         }
 
@@ -126,7 +134,12 @@ pub enum TlsVersion {
     /// TLS 1.3, RFC 8446.
     Version13,
 }
-words!(TlsVersion, "TLS version", ["1.2" => Version12, "1.3" => Version13]);
+words!(
+    TlsVersion,
+    "TLS version",
+    ["1.2" => Version12, "1.3" => Version13],
+    "; TLS 1.1 and older are not spoken, because RFC 8996 forbids them"
+);
 
 #[cfg(test)]
 mod tests {
@@ -148,7 +161,11 @@ mod tests {
             "unknown engine \"usr\"; did you mean \"user\"? (allowed: auto, user, kernel, nic)"
         );
         let message = "1.1".parse::<TlsVersion>().unwrap_err().to_string();
-        assert!(message.ends_with("(allowed: 1.2, 1.3)"), "{message}");
+        assert_eq!(
+            message,
+            "unknown TLS version \"1.1\" (allowed: 1.2, 1.3; TLS 1.1 and older are not spoken, because RFC 8996 forbids \
+             them)"
+        );
     }
 
     #[test]

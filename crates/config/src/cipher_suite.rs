@@ -107,7 +107,7 @@ impl FromStr for CipherSuite {
         if let Some((suite, ..)) = Self::NAMED.iter().find(|(_, iana, _)| iana.eq_ignore_ascii_case(name)) {
             return Ok(*suite);
         }
-        choose("cipher suite", name, &Self::NAMED.map(|(suite, _, openssl)| (openssl, suite)))
+        choose("cipher suite", name, &Self::NAMED.map(|(suite, _, openssl)| (openssl, suite)), "")
     }
 }
 
@@ -162,7 +162,7 @@ impl FromStr for Group {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
-        choose("group", name, &Self::NAMED)
+        choose("group", name, &Self::NAMED, "")
     }
 }
 

@@ -62,17 +62,18 @@ fn parse_number(digits: &str) -> Option<usize> {
 
 impl fmt::Display for CpuList {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut separator = "";
-        for run in self.0.chunk_by(|one, next| one + 1 == *next) {
-            match run {
-                [first, .., last] => write!(formatter, "{separator}{first}-{last}")?,
-                [only] => write!(formatter, "{separator}{only}")?,
-                [] => continue,
-            }
-            separator = ",";
-        }
-        Ok(())
+        formatter.write_str(&cpu_ranges(&self.0))
     }
+}
+
+/// Ascending CPU numbers as they are read: `0-3,8`.
+#[must_use]
+pub fn cpu_ranges(cpus: &[usize]) -> String {
+    let ranges = cpus.chunk_by(|one, next| one + 1 == *next).map(|range| match range {
+        [first, .., last] => format!("{first}-{last}"),
+        [] | [_] => range.iter().map(usize::to_string).collect(),
+    });
+    ranges.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

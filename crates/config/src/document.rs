@@ -51,10 +51,6 @@ impl<'a> Document<'a> {
         }
     }
 
-    pub(crate) fn has_faults(&self) -> bool {
-        !self.faults.borrow().is_empty()
-    }
-
     /// Whether further faults are no longer told.
     fn is_full(&self) -> bool {
         self.faults.borrow().len() >= LIMIT_FAULTS

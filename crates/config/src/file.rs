@@ -10,6 +10,7 @@ use crate::keys::Section;
 use crate::rules::{Draft, Said, SiteDraft};
 use crate::settings::{CalibrationFile, KernelEngine, Limits, Placement, Timeouts, Tls, UserEngine};
 use crate::site::{CacheControlRule, CertificateFiles, HeaderRule, SitePolicy};
+use crate::unclosed::Unclosed;
 use crate::{AdminAddress, Error, Fault, Hsts, ListenAddress, LogTarget, Origin, header, site_name};
 
 const SECOND_MS: u64 = 1_000;
@@ -33,10 +34,8 @@ pub(crate) fn read(file: &Path, text: &[u8]) -> Result<Draft, Vec<Fault>> {
         }
     };
     let (root, errors) = DeTable::parse_recoverable(text);
-    for error in errors {
-        document.fault(error.span().map_or(0, |span| span.start), error.message());
-    }
-    if document.has_faults() {
+    if !errors.is_empty() {
+        report_syntax(&document, text, &errors);
         return Err(document.into_faults());
     }
     let draft = read_top(Table::new(&document, Section::Top, 0, root.get_ref()));
@@ -46,6 +45,21 @@ pub(crate) fn read(file: &Path, text: &[u8]) -> Result<Draft, Vec<Fault>> {
         _ => (0, 0),
     });
     if faults.is_empty() { Ok(draft) } else { Err(faults) }
+}
+
+/// What is never closed, and what is wrong before it: of the rest the parser has lost the thread. Of what is wrong in a line
+/// the first tells most.
+fn report_syntax(document: &Document<'_>, text: &str, errors: &[toml::de::Error]) {
+    let unclosed = Unclosed::find(text);
+    let begin = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
+    let mut errors: Vec<_> = errors.iter().map(|error| (begin(error), error.message().to_owned())).collect();
+    errors.retain(|(offset, _)| unclosed.is_none_or(|unclosed| *offset < unclosed.offset));
+    errors.extend(unclosed.map(|unclosed| (unclosed.offset, unclosed.message())));
+    errors.sort_by_key(|(offset, _)| *offset);
+    errors.dedup_by_key(|(offset, _)| document.position(*offset).line);
+    for (offset, message) in errors {
+        document.fault(offset, message);
+    }
 }
 
 fn read_top(table: Table<'_>) -> Draft {
@@ -214,8 +228,9 @@ fn table_certificates(table: Table<'_>, certificates: &mut Vec<CertificateFiles>
         value.list(|pair| {
             let pair = pair.table(Section::Certificates)?;
             let (certificate, key) = (pair.required("certificate"), pair.required("key"));
-            let origin = pair.origin();
-            Some(CertificateFiles { certificate: certificate?.path()?, key: key?.path()?, origin })
+            let (certificate, key) = (certificate?, key?);
+            let (origin, key_origin) = (certificate.origin(), key.origin());
+            Some(CertificateFiles { certificate: certificate.path()?, key: key.path()?, origin, key_origin })
         })
     });
 }

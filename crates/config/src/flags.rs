@@ -98,6 +98,7 @@ impl Flags {
                 certificate: certificate.clone(),
                 key: key.clone(),
                 origin: Origin::Flag("--cert"),
+                key_origin: Origin::Flag("--key"),
             });
             site.certificates = pairs.collect();
         }

@@ -105,7 +105,7 @@ impl FromStr for Hsts {
         let mut hsts = Hsts { max_age_s, include_subdomains: false, preload: false };
         for part in parts {
             let directives = [("include-subdomains", true), ("includeSubDomains", true), ("preload", false)];
-            if crate::choice::choose("HSTS directive", part, &directives)? {
+            if crate::choice::choose("HSTS directive", part, &directives, "")? {
                 hsts.include_subdomains = true;
             } else {
                 hsts.preload = true;

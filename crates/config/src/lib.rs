@@ -43,11 +43,12 @@ mod site;
 mod site_name;
 mod source;
 mod toml_fault;
+mod unclosed;
 mod verify;
 
 pub use choice::{EngineChoice, LogFormat, Symlinks, TlsVersion, nearest};
 pub use cipher_suite::{CipherSuite, CipherSuites, Group, Groups};
-pub use cpu_list::CpuList;
+pub use cpu_list::{CpuList, cpu_ranges};
 pub use error::{Error, Fault, Origin, Position};
 pub use flags::Flags;
 pub use header::Hsts;

@@ -110,7 +110,7 @@ impl FromStr for ListenAddress {
             ("redirect", ListenerKind::Redirect),
         ];
         let (kind, address) = match text.split_once("://") {
-            Some((scheme, address)) => (choose("scheme", scheme, &SCHEMES)?, address),
+            Some((scheme, address)) => (choose("scheme", scheme, &SCHEMES, "")?, address),
             None => (ListenerKind::Tls, text),
         };
         let (host, port) = parse_host_port(address).ok_or_else(|| {

@@ -27,6 +27,7 @@ enum Element {
 ///
 /// `?` stands for one character and `*` for any number of them within a segment, `**` for anything, and `/**/` also
 /// for `/` alone. A pattern without `/` is one over the file's name, in whatever folder it is.
+/// Brackets, braces and backslashes are refused, since other patterns give them a meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathGlob {
     text: String,
@@ -88,6 +89,15 @@ impl FromStr for PathGlob {
         let refused = |reason: &str| Err(Error::value(format!("pattern \"{}\" {reason}", shortened(text))));
         if text.is_empty() || text.contains(char::is_control) {
             return refused("is empty or contains control characters");
+        }
+        if let Some((place, character)) =
+            text.chars().enumerate().find(|(_, character)| "[]{}\\".contains(*character))
+        {
+            let place = place + 1;
+            return refused(&format!(
+                "has a {character} (character {place}): only ? and * have a meaning here; write ? for any one character, \
+                 and several rules instead of sets or alternatives"
+            ));
         }
         if text.contains('/') && !text.starts_with('/') {
             return refused("has to begin with /, or contain none to be about file names, like *.m4s");
@@ -175,6 +185,21 @@ mod tests {
     fn faulty_patterns_are_refused() {
         for text in ["", "static/**", "/a***", "/a\n"] {
             assert!(text.parse::<PathGlob>().is_err(), "{text:?}");
+        }
+    }
+
+    /// They mean something to shells, and would match nothing here without a word.
+    #[test]
+    fn sets_alternatives_and_escapes_are_refused_with_their_place() {
+        for (text, place) in [
+            ("foo[", "a [ (character 4)"),
+            ("*.[jt]s", "a [ (character 3)"),
+            ("*.{jpg,png}", "a { (character 3)"),
+            ("/ä/x]", "a ] (character 5)"),
+            ("/a\\*", "a \\ (character 3)"),
+        ] {
+            let message = text.parse::<PathGlob>().unwrap_err().to_string();
+            assert!(message.contains(place), "{message}");
         }
     }
 }

@@ -103,6 +103,7 @@ impl Draft {
             listeners,
             admin: self.admin.map(|admin| admin.value),
             workers: self.workers.map(|workers| workers.value),
+            cpus_origin: self.cpus.as_ref().map_or(Origin::Default, |cpus| cpus.origin.clone()),
             cpus: self.cpus.map(|cpus| cpus.value),
             engine: self.engine,
             tls: self.tls,

@@ -22,6 +22,8 @@ pub struct Settings {
     pub workers: Option<NonZeroUsize>,
     /// The CPUs to pin workers to; `None` is all that the process may use. At least as many as `workers`.
     pub cpus: Option<CpuList>,
+    /// Where `cpus` was said.
+    pub cpus_origin: Origin,
     /// What encrypts the bulk of each connection.
     pub engine: EngineChoice,
     /// How TLS is spoken.

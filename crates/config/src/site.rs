@@ -27,8 +27,10 @@ pub struct CertificateFiles {
     pub certificate: PathBuf,
     /// The private key of the first certificate.
     pub key: PathBuf,
-    /// Where the pair was named.
+    /// Where the certificate was named.
     pub origin: Origin,
+    /// Where the key was named.
+    pub key_origin: Origin,
 }
 
 /// How a site is served: what `[site_defaults]` can say for all sites.

@@ -52,9 +52,10 @@ fn verify_root(site: &Site, faults: &mut Vec<Fault>) {
 }
 
 fn verify_pair(pair: &CertificateFiles, faults: &mut Vec<Fault>) {
-    for (what, path) in [("certificate", &pair.certificate), ("key", &pair.key)] {
+    let files = [("certificate", &pair.certificate, &pair.origin), ("key", &pair.key, &pair.key_origin)];
+    for (what, path, origin) in files {
         if let Err(reason) = readable_file(path) {
-            push(faults, &pair.origin, format!("the {what} {} cannot be read: {reason}", path.display()));
+            push(faults, origin, format!("the {what} {} cannot be read: {reason}", path.display()));
         }
     }
 }

@@ -98,7 +98,8 @@ fn values_that_are_not_allowed() {
         ),
         (
             "[tls]\nminimum_version = \"1.1\"",
-            "f:2:19: tls.minimum_version: unknown TLS version \"1.1\"; did you mean \"1.2\"? (allowed: 1.2, 1.3)",
+            "f:2:19: tls.minimum_version: unknown TLS version \"1.1\" (allowed: 1.2, 1.3; TLS 1.1 and older are \
+             not spoken, because RFC 8996 forbids them)",
         ),
         ("[tls]\ngroups = [\"X25519\",\n  \"x25519\"]", "f:2:10: tls.groups: X25519 is there twice"),
         (
@@ -224,6 +225,27 @@ fn values_that_contradict_each_other() {
         (
             "[[site]]\nroot = \"a\"\ncertificates = [{ certificate = \"c\", key = \"k\" }]\n[[site]]\nnames = [\"b.org\"]\nroot = \"b\"",
             "f:4:1: this site has no certificates, but others have: add certificates here or in [site_defaults]",
+        ),
+    ] {
+        assert_eq!(said(text), message, "{text}");
+    }
+}
+
+/// The parser takes all that follows for part of the list, and finds something wrong with every line of it.
+#[test]
+fn what_is_never_closed_is_told_where_it_begins() {
+    for (text, message) in [
+        (
+            "listen = [\"a:1\", \"b:2\"\nadmin = \"1\"\n[[site]]\nroot = \"r\"\nlisting = true\n",
+            "f:1:10: this [ is never closed: ] is missing, and what follows was read as part of it",
+        ),
+        (
+            "listen = [\"a:1]\nadmin = \"1\"\n",
+            "f:1:11: the string that begins here does not end: \" is missing",
+        ),
+        (
+            "[timeouts\nidle = \"1m\"\n",
+            "f:1:1: this [ is never closed: ] is missing, and what follows was read as part of it",
         ),
     ] {
         assert_eq!(said(text), message, "{text}");

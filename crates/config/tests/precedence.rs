@@ -55,7 +55,7 @@ fn without_flags_the_file_holds() {
     let pair = &settings.sites[0].certificates[0];
     assert_eq!(pair.certificate, PathBuf::from("/etc/linerate/default.pem"));
     assert_eq!(pair.key, PathBuf::from("/keys/default.pem"));
-    assert_eq!(pair.origin.to_string(), "/etc/linerate/linerate.toml:16:17");
+    assert_eq!(pair.origin.to_string(), "/etc/linerate/linerate.toml:16:33");
     assert_eq!(settings.sites[1].certificates[0].certificate, PathBuf::from("/etc/linerate/rest.pem"));
     assert!(!settings.needs_development_certificate());
     assert_eq!(settings.https_port(), Some(1));

@@ -33,7 +33,7 @@ fn every_missing_file_is_told_with_its_place() {
     let said = said.replace(&format!("{}/", folder.path().display()), "");
     let expected = [
         "f:5:8: the folder none cannot be served: No such file or directory (os error 2)",
-        "f:3:17: the key key.pem cannot be read: No such file or directory (os error 2)",
+        "f:3:51: the key key.pem cannot be read: No such file or directory (os error 2)",
         "f:8:8: the folder cert.pem cannot be served: it is no folder",
         "f:1:14: the access log logs/access.log cannot be written: logs: No such file or directory (os error 2)",
     ];

@@ -1,10 +1,13 @@
 //! The command line: every command, flag and help text. Man page and completions are made from it.
 
+use std::ffi::OsStr;
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -249,12 +252,39 @@ pub(crate) fn usage_error(command: &str, message: &str) -> clap::Error {
     }
 }
 
-/// Parses one of a few words, which completions and error messages then know.
+/// Parses one of a few words, which help and completions then know. What is wrong with another word is said as the
+/// configuration file's reader says it.
 pub(crate) fn one_of<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
 where
-    T: std::str::FromStr<Err = Error> + Clone + Send + Sync + 'static,
+    T: FromStr<Err = Error> + Clone + Send + Sync + 'static,
 {
-    PossibleValuesParser::new(names.iter().copied()).try_map(|name| name.parse::<T>())
+    OneOf { names, value: PhantomData }
+}
+
+#[derive(Clone)]
+struct OneOf<T> {
+    names: &'static [&'static str],
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T> TypedValueParser for OneOf<T>
+where
+    T: FromStr<Err = Error> + Clone + Send + Sync + 'static,
+{
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        StringValueParser::new().try_map(|name| name.parse::<T>()).parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.names.iter().map(PossibleValue::new)))
+    }
 }
 
 pub(crate) fn admin_address(text: &str) -> Result<SocketAddr, Error> {

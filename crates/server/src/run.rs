@@ -20,7 +20,7 @@ use crate::{
     worker::{self, Command, Handle, Totals},
 };
 use arc_swap::ArcSwap;
-use linerate_config::{Listener, ListenerKind, Settings, Source};
+use linerate_config::{Listener, ListenerKind, LogTarget, Settings, Source, cpu_ranges};
 use linerate_os::{limits, processor};
 use linerate_tls::DevelopmentCertificate;
 use sd_notify::NotifyState;
@@ -47,6 +47,8 @@ pub enum ServeError {
     AccessLog {
         /// Where it was configured.
         origin: String,
+        /// What it is.
+        target: LogTarget,
         /// Why.
         error: io::Error,
     },
@@ -70,8 +72,8 @@ impl fmt::Display for ServeError {
                 lines(formatter, &faults.iter().map(ToString::to_string).collect::<Vec<_>>())
             }
             Self::Certificates(faults) | Self::Listen(faults) => lines(formatter, faults),
-            Self::AccessLog { origin, error } => {
-                write!(formatter, "{origin}: the access log cannot be opened: {error}")
+            Self::AccessLog { origin, target, error } => {
+                write!(formatter, "{origin}: the access log {target} cannot be opened: {error}")
             }
             Self::Calibration(message) | Self::Cpus(message) => formatter.write_str(message),
             Self::System { doing, error } => write!(formatter, "{doing}: {error}"),
@@ -148,18 +150,14 @@ fn worker_cpus(settings: &Settings) -> Result<Vec<Option<usize>>, ServeError> {
     let allowed = processor::allowed().unwrap_or_default();
     let chosen: Vec<usize> = match &settings.cpus {
         Some(list) => {
-            let refused: Vec<String> = list
-                .as_slice()
-                .iter()
-                .filter(|cpu| !allowed.contains(cpu))
-                .map(ToString::to_string)
-                .collect();
+            let refused: Vec<usize> =
+                list.as_slice().iter().copied().filter(|cpu| !allowed.contains(cpu)).collect();
             if !refused.is_empty() {
-                let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
                 return Err(ServeError::Cpus(format!(
-                    "--cpus: CPU {} cannot be used by this process; it may use {}",
-                    refused.join(", "),
-                    allowed.join(", ")
+                    "{}: this process cannot use the CPUs {}; it may use {}",
+                    settings.cpus_origin,
+                    cpu_ranges(&refused),
+                    cpu_ranges(&allowed)
                 )));
             }
             list.as_slice().to_vec()

@@ -1,11 +1,11 @@
 //! One certificate with its key: read, checked, and asked which hosts it covers.
 
-use crate::{TlsError, pem};
+use crate::{TlsError, der, pem};
 use rustls::{NamedGroup, SignatureScheme, crypto::CryptoProvider, sign::CertifiedKey};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use std::{
     fmt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -118,10 +118,11 @@ impl Certificate {
             |reason: String| TlsError::CertificateUnusable { file: files.certificate.clone(), reason };
         let chain = pem::read_chain(&files.certificate)?;
         let key = pem::read_key(&files.key)?;
+        let bits = der::rsa_private_key_bits(key.secret_der());
         let key = provider
             .key_provider
             .load_private_key(key)
-            .map_err(|error| TlsError::KeyUnusable { file: files.key.clone(), reason: in_words(&error) })?;
+            .map_err(|error| key_fault(&files.key, bits, &error))?;
         let algorithm = algorithm_of(&*key).ok_or_else(|| TlsError::KeyUnusable {
             file: files.key.clone(),
             reason: "no signature algorithm is known for it".to_owned(),
@@ -232,6 +233,27 @@ pub(crate) fn sha256_fingerprint(certificate: &CertificateDer<'_>) -> String {
         .tls13()
         .map_or_else(Vec::new, |suite| suite.common.hash_provider.hash(certificate).as_ref().to_vec());
     digest.iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":")
+}
+
+/// The shortest RSA key that the cryptographic library signs with.
+const RSA_MINIMUM_BITS: usize = 2048;
+
+/// Why a key cannot be used: the library says no more than that it cannot read it. `rsa_bits` is its length if it is an RSA
+/// key.
+fn key_fault(file: &Path, rsa_bits: Option<usize>, error: &rustls::Error) -> TlsError {
+    let file = file.to_owned();
+    match rsa_bits {
+        Some(bits) if bits < RSA_MINIMUM_BITS => {
+            TlsError::KeyTooShort { file, bits, minimum_bits: RSA_MINIMUM_BITS }
+        }
+        _ => TlsError::KeyUnusable {
+            file,
+            reason: format!(
+                "{}; RSA keys of 2048 to 8192 bits, ECDSA keys on P-256, P-384 and P-521 and Ed25519 keys are taken",
+                in_words(error)
+            ),
+        },
+    }
 }
 
 /// rustls tells the algorithm family only; the curve shows in what the key can sign.

@@ -6,6 +6,8 @@ use crate::KeyAlgorithm;
 const SEQUENCE: u8 = 0x30;
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
+/// The identifier of RSA keys, with its tag.
+const RSA: &[u8] = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01";
 
 /// The first value of `input`: its tag, its content, and what follows it. `None` where the input is cut off or longer
 /// than any certificate.
@@ -36,7 +38,6 @@ pub(crate) fn key_kind(info: &[u8]) -> Option<(KeyAlgorithm, usize)> {
     let (algorithm, rest) = expect(SEQUENCE, info)?;
     let (key, _) = expect(BIT_STRING, rest)?;
     // The algorithm's identifier, and for curves the curve's: RFC 3279 2.3, RFC 5480 2.1.1, RFC 8410 3.
-    const RSA: &[u8] = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01";
     const P256: &[u8] = b"\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07";
     const P384: &[u8] = b"\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x05\x2b\x81\x04\x00\x22";
     const P521: &[u8] = b"\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x05\x2b\x81\x04\x00\x23";
@@ -51,10 +52,34 @@ pub(crate) fn key_kind(info: &[u8]) -> Option<(KeyAlgorithm, usize)> {
     }
 }
 
+/// The length of an RSA key, from a private key as PKCS#1 (RFC 8017 A.1.2) or PKCS#8 (RFC 5958) has it. `None` for other
+/// keys.
+pub(crate) fn rsa_private_key_bits(key: &[u8]) -> Option<usize> {
+    const OCTET_STRING: u8 = 0x04;
+    // Both begin with a version; behind it are the modulus, or the algorithm and a key of the other form.
+    let behind_version = |key| {
+        let (content, _) = expect(SEQUENCE, key)?;
+        expect(INTEGER, content).map(|(_version, rest)| rest)
+    };
+    let content = behind_version(key)?;
+    let modulus = match expect(SEQUENCE, content) {
+        None => content,
+        Some((algorithm, rest)) if algorithm.starts_with(RSA) => {
+            behind_version(expect(OCTET_STRING, rest)?.0)?
+        }
+        Some(_) => return None,
+    };
+    bits(expect(INTEGER, modulus)?.0)
+}
+
 /// The length of an RSA modulus, from the content of a BIT STRING: the number of unused bits (none), then the key.
 fn modulus_bits(key: &[u8]) -> Option<usize> {
     let (key, _) = expect(SEQUENCE, key.get(1..)?)?;
-    let (modulus, _) = expect(INTEGER, key)?;
+    bits(expect(INTEGER, key)?.0)
+}
+
+/// The length of a positive number.
+fn bits(modulus: &[u8]) -> Option<usize> {
     let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
     let first = modulus.get(zeros)?;
     Some((modulus.len() - zeros) * 8 - first.leading_zeros() as usize)

@@ -78,7 +78,7 @@ fn state_directory_of(
 /// within 30 days. The directory is created, for this user alone.
 ///
 /// # Errors
-/// [`TlsError::Unwritable`] if it cannot be kept there.
+/// [`TlsError::StateUnwritable`] if it cannot be kept there.
 pub fn development_certificate(directory: &Path) -> Result<DevelopmentCertificate, TlsError> {
     development_certificate_at(directory, SystemTime::now())
 }
@@ -92,7 +92,7 @@ fn development_certificate_at(directory: &Path, now: SystemTime) -> Result<Devel
         return Ok(described(&files, &kept, false));
     }
     create_private_directory(directory)
-        .map_err(|source| TlsError::Unwritable { file: directory.to_owned(), source })?;
+        .map_err(|source| TlsError::StateUnwritable { file: directory.to_owned(), source })?;
     let key = kept_or_new_key(&files.key)?;
     let certificate = self_signed(&key, now).map_err(|error| TlsError::Crypto(error.to_string()))?;
     write_atomically(&files.certificate, certificate.as_bytes(), 0o644)?;
@@ -123,7 +123,7 @@ fn kept_or_new_key(file: &Path) -> Result<KeyPair, TlsError> {
     if let Some(key) = read_key(file) {
         return Ok(key);
     }
-    let unwritable = |source| TlsError::Unwritable { file: file.to_owned(), source };
+    let unwritable = |source| TlsError::StateUnwritable { file: file.to_owned(), source };
     match fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unwritable(error)),
         _ => {}
@@ -181,7 +181,7 @@ fn write_atomically(file: &Path, contents: &[u8], mode: u32) -> Result<(), TlsEr
     let temporary = temporary_name(file);
     write_new(&temporary, contents, mode)
         .and_then(|()| fs::rename(&temporary, file))
-        .map_err(|source| TlsError::Unwritable { file: file.to_owned(), source })
+        .map_err(|source| TlsError::StateUnwritable { file: file.to_owned(), source })
 }
 
 /// Beside the file, so that it can be renamed, and this process's own.

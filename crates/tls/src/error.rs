@@ -14,9 +14,9 @@ pub enum TlsError {
         /// What the system said.
         source: io::Error,
     },
-    /// System: a file or directory of ours cannot be written.
-    Unwritable {
-        /// The file or directory.
+    /// System: the development certificate cannot be kept in the state directory.
+    StateUnwritable {
+        /// The file, or the directory itself.
         file: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -53,6 +53,15 @@ pub enum TlsError {
         file: PathBuf,
         /// Why.
         reason: String,
+    },
+    /// The key is an RSA key of a length that is not used.
+    KeyTooShort {
+        /// The file.
+        file: PathBuf,
+        /// Its length in bits.
+        bits: usize,
+        /// The least.
+        minimum_bits: usize,
     },
     /// The key cannot be used.
     KeyUnusable {
@@ -99,9 +108,13 @@ impl fmt::Display for TlsError {
                 }
                 _ => write!(formatter, "{}: cannot be read: {source}", file.display()),
             },
-            Self::Unwritable { file, source } => {
-                write!(formatter, "{}: cannot be written: {source}", file.display())
-            }
+            Self::StateUnwritable { file, source } => write!(
+                formatter,
+                "{}: cannot be written ({source}): no certificate was named, so one for development is made, and kept in \
+                 the state directory; set XDG_STATE_HOME to a directory that this user can write, or name a certificate \
+                 and its key",
+                file.display()
+            ),
             Self::NotPem { file, reason } => write!(formatter, "{}: not PEM: {reason}", file.display()),
             Self::NoCertificate { file, holds } => {
                 write!(formatter, "{}: no certificate found; {holds}", file.display())
@@ -117,6 +130,12 @@ impl fmt::Display for TlsError {
             Self::CertificateUnusable { file, reason } => {
                 write!(formatter, "{}: the certificate cannot be used: {reason}", file.display())
             }
+            Self::KeyTooShort { file, bits, minimum_bits } => write!(
+                formatter,
+                "{}: the key is too short: RSA with {bits} bits, and {minimum_bits} is the least that is taken; make a \
+                 new key, and have its certificate issued anew",
+                file.display()
+            ),
             Self::KeyUnusable { file, reason } => {
                 write!(formatter, "{}: the key cannot be used: {reason}", file.display())
             }
@@ -150,7 +169,7 @@ impl fmt::Display for TlsError {
 impl std::error::Error for TlsError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Unreadable { source, .. } | Self::Unwritable { source, .. } => Some(source),
+            Self::Unreadable { source, .. } | Self::StateUnwritable { source, .. } => Some(source),
             _ => None,
         }
     }

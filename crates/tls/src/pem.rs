@@ -15,6 +15,8 @@ use zeroize::Zeroizing;
 /// No chain or key comes near this size; a file that does is something else.
 const FILE_LIMIT_BYTES: u64 = 1 << 20;
 
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// The certificates in `file`, in their order; at least one. Other blocks (a key, parameters) are passed over.
 pub(crate) fn read_chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let text = read(file)?;
@@ -22,7 +24,10 @@ pub(crate) fn read_chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, Tl
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| TlsError::NotPem { file: file.to_owned(), reason: error.to_string() })?;
     if chain.is_empty() {
-        return Err(TlsError::NoCertificate { file: file.to_owned(), holds: holds(&text, "KEY") });
+        return Err(TlsError::NoCertificate {
+            file: file.to_owned(),
+            holds: holds(file, &text, Wanted::Certificate),
+        });
     }
     Ok(chain)
 }
@@ -40,7 +45,7 @@ pub(crate) fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> 
             return Ok(key);
         }
     }
-    Err(TlsError::NoKey { file: file.to_owned(), holds: holds(&text, "CERTIFICATE") })
+    Err(TlsError::NoKey { file: file.to_owned(), holds: holds(file, &text, Wanted::Key) })
 }
 
 /// Whether a pass phrase protects the key: as PKCS#8 says it, or as OpenSSL did before.
@@ -65,6 +70,10 @@ fn read(file: &Path) -> Result<Zeroizing<Vec<u8>>, TlsError> {
     File::open(file)
         .and_then(|opened| opened.take(metadata.len()).read_to_end(&mut bytes))
         .map_err(unreadable)?;
+    // Editors on Windows put a byte order mark in front, which would hide the first block.
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes[..BYTE_ORDER_MARK.len()].fill(b'\n');
+    }
     Ok(bytes)
 }
 
@@ -76,20 +85,55 @@ fn labels(text: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// What the file holds, as the end of an error message; `swapped` in a label suggests that the files were.
-fn holds(text: &[u8], swapped: &str) -> String {
-    let labels = labels(text);
+/// What a file was read for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Certificate,
+    Key,
+}
+
+/// What the file holds instead, and what to do, as the end of an error message.
+fn holds(file: &Path, text: &[u8], wanted: Wanted) -> String {
     if text.is_empty() {
         return "it is empty".to_owned();
     }
-    let Some(first) = labels.first() else {
-        return "it holds no PEM block (is it DER? convert it with openssl)".to_owned();
-    };
+    let labels = labels(text);
+    let Some(first) = labels.first() else { return format!("it {}", without_blocks(file, text, wanted)) };
     let count = labels.iter().filter(|label| *label == first).count();
     let blocks = if count == 1 { format!("a {first} block") } else { format!("{count} {first} blocks") };
-    let question =
-        if first.contains(swapped) { ": did you swap the certificate's file and the key's?" } else { "" };
-    format!("it holds {blocks}{question}")
+    let advice = match (wanted, first.as_str()) {
+        (_, "CERTIFICATE REQUEST" | "NEW CERTIFICATE REQUEST") => {
+            ": that is what an authority is asked for a certificate by, and its answer is needed"
+        }
+        (_, "OPENSSH PRIVATE KEY") => ": convert a copy of it with `ssh-keygen -p -m PEM -f COPY`",
+        (Wanted::Certificate, label) if label.contains("KEY") => SWAPPED,
+        (Wanted::Key, label) if label.contains("CERTIFICATE") => SWAPPED,
+        _ => "",
+    };
+    format!("it holds {blocks}{advice}")
+}
+
+const SWAPPED: &str = ": did you swap the certificate's file and the key's?";
+
+/// What a file without any PEM block is.
+fn without_blocks(file: &Path, text: &[u8], wanted: Wanted) -> String {
+    const SEQUENCE: u8 = 0x30;
+    /// A long SEQUENCE that begins with version 3, as no certificate and no key does (RFC 7292 4).
+    const PKCS12: [u8; 3] = [0x02, 0x01, 0x03];
+    let name = file.display();
+    match (text, wanted) {
+        ([SEQUENCE, 0x82, _, _, version @ ..], _) if version.starts_with(&PKCS12) => {
+            format!("is PKCS#12; make PEM of it with `openssl pkcs12 -in {name} -nodes -out {name}.pem`")
+        }
+        ([SEQUENCE, ..], Wanted::Certificate) => {
+            format!("is DER; make PEM of it with `openssl x509 -inform DER -in {name} -out {name}.pem`")
+        }
+        ([SEQUENCE, ..], Wanted::Key) => {
+            format!("is DER; make PEM of it with `openssl pkey -inform DER -in {name} -out {name}.pem`")
+        }
+        ([0xFF, 0xFE, ..] | [0xFE, 0xFF, ..], _) => "is UTF-16: save it as plain text (ASCII)".to_owned(),
+        _ => "holds no PEM block, which would begin with -----BEGIN".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +172,37 @@ mod tests {
         let (_directory, file) = written(&BLOCK.replace("CERTIFICATE", "PRIVATE KEY"));
         let message = read_chain(&file).unwrap_err().to_string();
         assert!(message.contains("it holds a PRIVATE KEY block: did you swap"), "{message}");
+    }
+
+    #[test]
+    fn what_is_not_pem_is_told_apart() {
+        let certificate_message = |text: &[u8]| {
+            let directory = tempfile::tempdir().unwrap();
+            let file = directory.path().join("file");
+            std::fs::write(&file, text).unwrap();
+            read_chain(&file).unwrap_err().to_string()
+        };
+        for (text, words) in [
+            (
+                &[0x30, 0x82, 1, 0, 0x30, 0x81][..],
+                "it is DER; make PEM of it with `openssl x509 -inform DER -in ",
+            ),
+            (&[0x30, 0x82, 1, 0, 2, 1, 3, 0x30], "it is PKCS#12; make PEM of it with `openssl pkcs12 -in "),
+            (b"\xFF\xFE-\0-\0", "it is UTF-16: save it as plain text"),
+            (
+                b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n",
+                "its answer is needed",
+            ),
+        ] {
+            let message = certificate_message(text);
+            assert!(message.contains(words), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_carriage_returns_are_no_fault() {
+        let (_directory, file) = written(&format!("\u{FEFF}{}", BLOCK.replace('\n', "\r\n")));
+        assert_eq!(read_chain(&file).unwrap().len(), 1);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(super) fn certificate_fault(settings: &Settings, error: &TlsError) -> String
         // A key may be named with several certificates: the pair is meant.
         TlsError::KeyMismatch { certificate, key } => {
             let pair = pairs.find(|pair| *certificate == pair.certificate && *key == pair.key);
-            return pair.map_or(error.to_string(), |pair| format!("{}: {error}", pair.origin));
+            return pair.map_or(error.to_string(), |pair| format!("{}: {error}", pair.key_origin));
         }
         TlsError::Unreadable { file, .. }
         | TlsError::NotPem { file, .. }
@@ -44,11 +44,29 @@ pub(super) fn certificate_fault(settings: &Settings, error: &TlsError) -> String
         | TlsError::NoKey { file, .. }
         | TlsError::KeyEncrypted { file }
         | TlsError::CertificateUnusable { file, .. }
+        | TlsError::KeyTooShort { file, .. }
         | TlsError::KeyUnusable { file, .. } => Some(file),
         _ => None,
     };
-    match file.and_then(|file| pairs.find(|pair| *file == pair.certificate || *file == pair.key)) {
-        Some(pair) => format!("{}: {error}", pair.origin),
+    // The same file may be both, which only the fault tells apart.
+    let is_the_keys = matches!(
+        error,
+        TlsError::NoKey { .. }
+            | TlsError::KeyEncrypted { .. }
+            | TlsError::KeyTooShort { .. }
+            | TlsError::KeyUnusable { .. }
+    );
+    let origin = file.and_then(|file| {
+        pairs.find_map(|pair| {
+            if *file == pair.certificate && !is_the_keys {
+                Some(&pair.origin)
+            } else {
+                (*file == pair.key).then_some(&pair.key_origin)
+            }
+        })
+    });
+    match origin {
+        Some(origin) => format!("{origin}: {error}"),
         None => error.to_string(),
     }
 }
@@ -79,8 +97,11 @@ impl Server {
             ServeError::Listen(vec![format!("--admin: cannot listen on {:?}: {error}", settings.admin)])
         })?;
         let log = settings.access_log.as_ref().map(|log| {
-            AccessLog::start(&log.target)
-                .map_err(|error| ServeError::AccessLog { origin: log.origin.to_string(), error })
+            AccessLog::start(&log.target).map_err(|error| ServeError::AccessLog {
+                origin: log.origin.to_string(),
+                target: log.target.clone(),
+                error,
+            })
         });
         let log = log.transpose()?;
 

@@ -71,9 +71,9 @@ fn certificates_and_keys_that_do_not_fit() {
         setup.flag("--cert").flag(certificate).flag("--key").flag(key)
     };
     let (name, key) = (pair.certificate.to_str().unwrap(), other.key.to_str().unwrap());
-    fails(with(&pair.certificate, &other.key), 1, &["--cert", name, key]);
+    fails(with(&pair.certificate, &other.key), 1, &["--key", name, key]);
     fails(with(&pair.key, &pair.key), 1, &["--cert", "localhost.key"]);
-    fails(with(&pair.certificate, &pair.certificate), 1, &["--cert", "localhost.pem"]);
+    fails(with(&pair.certificate, &pair.certificate), 1, &["--key", "localhost.pem"]);
     fails(with(&keys.path().join("none.pem"), &pair.key), 1, &["none.pem"]);
     let empty = keys.path().join("empty.pem");
     fs::write(&empty, "").unwrap();
@@ -102,6 +102,11 @@ fn logs_and_processors_that_cannot_be_had() {
     let (site, _keys, pair) = served();
     let log = site.path().join("missing/access.log");
     fails(ServerSetup::tls(&site, &pair).flag("--access-log").flag(&log), 1, &["--access-log", "access log"]);
-    fails(ServerSetup::tls(&site, &pair).flags(["--cpus", "4095"]), 1, &["--cpus", "4095"]);
+    // A folder that is there, and takes no files: it is found out when the file is opened.
+    let log = std::path::Path::new("/proc/access.log");
+    let words = ["--access-log: the access log /proc/access.log cannot be opened"];
+    fails(ServerSetup::tls(&site, &pair).flag("--access-log").flag(log), 1, &words);
+    let words = ["--cpus: this process cannot use the CPUs ", "-4095,4100; it may use "];
+    fails(ServerSetup::tls(&site, &pair).flags(["--cpus", "0-4095,4100"]), 1, &words);
     fails(ServerSetup::tls(&site, &pair).flags(["--engine", "warp"]), 2, &["--engine", "auto, user"]);
 }

@@ -28,9 +28,10 @@ impl FromStr for CpuList {
         let mut cpus = Vec::new();
         for item in text.split(',') {
             let (first, last, stride) = parse_item(item).ok_or_else(|| {
-                let (item, text) = (shortened(item), shortened(text));
+                let place = if item == text { String::new() } else { format!(" in \"{}\"", shortened(text)) };
+                let item = shortened(item);
                 Error::value(format!(
-                    "\"{item}\" in \"{text}\" is no CPU or range of CPUs: write them as taskset -c does, like \
+                    "\"{item}\"{place} is no CPU or range of CPUs: write them as taskset -c does, like \
                      0-3,8,10-14:2, up to {HIGHEST_CPU}"
                 ))
             })?;

@@ -184,7 +184,7 @@ impl<'a> Value<'a> {
         None
     }
 
-    fn text_or(self, wanted: &str) -> Option<&'a str> {
+    pub(crate) fn text_or(self, wanted: &str) -> Option<&'a str> {
         self.node.get_ref().as_str().or_else(|| self.wrong_type(wanted))
     }
 

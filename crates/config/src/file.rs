@@ -294,7 +294,8 @@ fn read_hsts(value: Value<'_>) -> Option<Hsts> {
     let table = value.table(Section::Hsts)?;
     let max_age = table.required("max_age")?;
     let mut hsts = Hsts {
-        max_age_s: max_age.kept(Hsts::parse_max_age_s(max_age.text()?))?,
+        max_age_s: max_age
+            .kept(Hsts::parse_max_age_s(max_age.text_or("a duration with its unit, like \"365d\",")?))?,
         include_subdomains: false,
         preload: false,
     };

@@ -164,7 +164,13 @@ fn address_hint(address: &str) -> &'static str {
     } else if address.ends_with('/') {
         " (nothing may follow the port)"
     } else {
-        ""
+        match address.rsplit_once(':') {
+            Some((_, port)) if parse_port(port).is_none() => " (the port is no number)",
+            Some((host, _)) if host.contains(char::is_alphabetic) && !host.contains([':', '[', '/']) => {
+                " (names other than localhost are not looked up)"
+            }
+            _ => "",
+        }
     }
 }
 

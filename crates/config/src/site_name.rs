@@ -17,6 +17,9 @@ pub(crate) fn parse(text: &str) -> Result<String, Error> {
     if !text.is_ascii() {
         return refused("is not ASCII: write it as clients send it, with xn--");
     }
+    if text == "*" {
+        return refused("is no name: the site without names answers to all that no other has");
+    }
     let labels = text.strip_prefix("*.").unwrap_or(text);
     if labels.contains('*') {
         return refused("has * elsewhere than as its whole first label, like *.example.org");
@@ -57,7 +60,7 @@ mod tests {
             ("example.org:443", "is no host name"),
             ("https://example.org", "is no host name"),
             ("-a.org", "is no host name"),
-            ("*", "has * elsewhere"),
+            ("*", "is no name: the site without names"),
             ("a.*.org", "has * elsewhere"),
             ("*.*.org", "has * elsewhere"),
             ("bücher.example", "is not ASCII"),

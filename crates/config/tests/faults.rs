@@ -163,6 +163,10 @@ fn sites_that_are_wrong() {
         ),
         ("hsts = {}", "f:2:8: hsts.max_age is missing"),
         (
+            "hsts = { max_age = 365 }",
+            "f:2:20: hsts.max_age: a duration with its unit, like \"365d\", is needed, this is an integer",
+        ),
+        (
             "hsts = { max_age = \"30d\", preload = true }",
             "f:2:8: site.hsts: preload needs a max_age of 365d at least, and include_subdomains",
         ),

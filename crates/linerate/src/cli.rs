@@ -179,7 +179,7 @@ pub(crate) struct ServeArguments {
     hsts: Option<Hsts>,
 
     /// Number of workers [default: one for each CPU]
-    #[arg(long, value_name = "N", help_heading = "Workers", value_parser = worker_count)]
+    #[arg(long, value_name = "N", help_heading = "Workers", value_parser = worker_count, allow_negative_numbers = true)]
     workers: Option<NonZeroUsize>,
 
     /// CPUs to pin workers to, as taskset -c writes them: 0-3,8,10-14:2

@@ -115,7 +115,7 @@ impl fmt::Display for TlsError {
                  and its key",
                 file.display()
             ),
-            Self::NotPem { file, reason } => write!(formatter, "{}: not PEM: {reason}", file.display()),
+            Self::NotPem { file, reason } => write!(formatter, "{}: cannot be read as PEM: {reason}", file.display()),
             Self::NoCertificate { file, holds } => {
                 write!(formatter, "{}: no certificate found; {holds}", file.display())
             }

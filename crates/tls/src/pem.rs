@@ -3,7 +3,7 @@
 use crate::TlsError;
 use rustls_pki_types::{
     CertificateDer, PrivateKeyDer,
-    pem::{PemObject, SectionKind},
+    pem::{self, PemObject, SectionKind},
 };
 use std::{
     fs::File,
@@ -22,7 +22,7 @@ pub(crate) fn read_chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, Tl
     let text = read(file)?;
     let chain = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| TlsError::NotPem { file: file.to_owned(), reason: error.to_string() })?;
+        .map_err(|error| not_pem(file, &error))?;
     if chain.is_empty() {
         return Err(TlsError::NoCertificate {
             file: file.to_owned(),
@@ -39,13 +39,28 @@ pub(crate) fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> 
         return Err(TlsError::KeyEncrypted { file: file.to_owned() });
     }
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(&text) {
-        let (kind, der) =
-            section.map_err(|error| TlsError::NotPem { file: file.to_owned(), reason: error.to_string() })?;
+        let (kind, der) = section.map_err(|error| not_pem(file, &error))?;
         if let Some(key) = PrivateKeyDer::from_pem(kind, der) {
             return Ok(key);
         }
     }
     Err(TlsError::NoKey { file: file.to_owned(), holds: holds(file, &text, Wanted::Key) })
+}
+
+/// Where the reader stumbled.
+fn not_pem(file: &Path, error: &pem::Error) -> TlsError {
+    let text = |line: &[u8]| String::from_utf8_lossy(line).trim().to_owned();
+    let reason = match error {
+        pem::Error::MissingSectionEnd { end_marker } => {
+            format!("it is cut off: the line -----END {}----- is missing", text(end_marker))
+        }
+        pem::Error::IllegalSectionStart { line } => format!("the line \"{}\" begins no block", text(line)),
+        pem::Error::Base64Decode(_) => {
+            "what stands between -----BEGIN and -----END is not base64: it is damaged".to_owned()
+        }
+        other => other.to_string(),
+    };
+    TlsError::NotPem { file: file.to_owned(), reason }
 }
 
 /// Whether a pass phrase protects the key: as PKCS#8 says it, or as OpenSSL did before.
@@ -222,7 +237,14 @@ mod tests {
     #[test]
     fn what_cannot_be_a_pem_file_is_refused() {
         let (directory, file) = written("-----BEGIN CERTIFICATE-----\nAAAA\n");
-        assert!(matches!(read_chain(&file), Err(TlsError::NotPem { .. })));
+        let message = read_chain(&file).unwrap_err().to_string();
+        assert!(
+            message.contains("it is cut off: the line -----END CERTIFICATE----- is missing"),
+            "{message}"
+        );
+        std::fs::write(&file, BLOCK.replace("AAAA", "A!A")).unwrap();
+        let message = read_chain(&file).unwrap_err().to_string();
+        assert!(message.contains("is not base64"), "{message}");
         assert!(matches!(read_chain(&directory.path().join("none")), Err(TlsError::Unreadable { .. })));
         assert!(read_chain(directory.path()).unwrap_err().to_string().contains("not a regular file"));
         std::fs::write(&file, vec![b'\n'; FILE_LIMIT_BYTES as usize + 1]).unwrap();

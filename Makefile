@@ -5,10 +5,11 @@
 #   make guest-test [ARGS="--kernel 6.12 NAME"]            its part that needs kernel TLS: in guests, see guest/README.md
 #   make nic [ARGS=6.12]                                   the software adapter (nic/README.md), for the guests' kernels
 #   make fuzz [TARGET=request] [TIME=600]                  fuzz one target, or all, TIME seconds each
+#   make hostile [ARGS="logs disks --ipv4"]              fault programs beside nginx, the long form: docs/RELIABILITY.md
 #   make report [EXPERIMENT=engines] [ARGS=--quick]        run an experiment and put its report into docs/reports
 #   make SETUP=no ...                                      never install a system package, only name it
 
-.PHONY: serve test guest-test nic fuzz report
+.PHONY: serve test guest-test nic fuzz hostile report
 .DEFAULT_GOAL := test
 
 export DIR TARGET TIME SETUP EXPERIMENT
@@ -28,6 +29,9 @@ nic:
 
 fuzz:
 	@scripts/fuzz.sh
+
+hostile:
+	@scripts/hostile.sh $(ARGS)
 
 report:
 	@scripts/report.sh $(ARGS)

@@ -5,6 +5,7 @@
 #   scripts/packages.sh build    what the compiler needs; exits 3 where that cannot be had
 #   scripts/packages.sh test     what tests use; where one cannot be had, its tests are skipped by name
 #   scripts/packages.sh guest    what boots a kernel with kernel TLS (guest/); without it those tests are skipped
+#   scripts/packages.sh hostile  what `make hostile` compares with; without it linerate is alone in its table
 #   scripts/packages.sh peers    what `cargo xtask peers` compares with and measures by
 #
 # What is missing is installed with apt-get where that is permitted: as root, or by a sudo that asks for no password.
@@ -45,13 +46,14 @@ programs_for() {
         echo 'cc|gcc libc6-dev|the same'
         echo 'ip|iproute2|its tests, in network namespaces'
         echo 'ethtool|ethtool|its counters' ;;
+    hostile) echo 'nginx|nginx|the server beside it' ;;
     peers)
         echo 'nginx|nginx|the server to compare with'
         echo 'wrk|wrk|the client that measures requests'
         echo 'ip|iproute2|the network namespace'
         echo 'debootstrap|debootstrap|nginx on a newer OpenSSL' ;;
     *)
-        echo "usage: $0 make|build|test|guest|peers" >&2
+        echo "usage: $0 make|build|test|guest|hostile|peers" >&2
         exit 2 ;;
     esac
 }
@@ -154,6 +156,6 @@ if [ ${#missing[@]} = 0 ]; then exit 0; fi
     fi
 } >&2
 case $purpose in
-test | guest) ;;
+test | guest | hostile) ;;
 *) exit 3 ;;
 esac

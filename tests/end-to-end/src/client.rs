@@ -188,11 +188,16 @@ impl ClientSetup {
         Client { stream, connection, unread: Vec::new() }
     }
 
+    /// A connection of rustls that has not begun, for a client that moves the bytes itself.
+    #[must_use]
+    pub fn connection(&self) -> ClientConnection {
+        ClientConnection::new(Arc::clone(&self.config), self.name.clone()).expect("a valid set-up")
+    }
+
     /// The bytes of a ClientHello.
     #[must_use]
     pub fn client_hello(&self) -> Vec<u8> {
-        let mut connection =
-            ClientConnection::new(Arc::clone(&self.config), self.name.clone()).expect("a valid set-up");
+        let mut connection = self.connection();
         let mut hello = Vec::new();
         connection.write_tls(&mut hello).expect("a Vec takes all");
         hello

@@ -6,13 +6,14 @@
 #   make nic [ARGS=6.12]                                   the software adapter (nic/README.md), for the guests' kernels
 #   make fuzz [TARGET=request] [TIME=600]                  fuzz one target, or all, TIME seconds each
 #   make hostile [ARGS="logs disks --ipv4"]              fault programs beside nginx, the long form: docs/RELIABILITY.md
+#   make conformance TLSFUZZER=DIR [ONLY='test-tls13-key*'] [FAMILY=6]   tlsfuzzer's scripts, from a checkout of it
 #   make report [EXPERIMENT=engines] [ARGS=--quick]        run an experiment and put its report into docs/reports
 #   make SETUP=no ...                                      never install a system package, only name it
 
-.PHONY: serve test guest-test nic fuzz hostile report
+.PHONY: serve test guest-test nic fuzz hostile conformance report
 .DEFAULT_GOAL := test
 
-export DIR TARGET TIME SETUP EXPERIMENT
+export DIR TARGET TIME SETUP EXPERIMENT TLSFUZZER ONLY FAMILY
 
 serve:
 	@scripts/serve.sh $(ARGS)
@@ -32,6 +33,9 @@ fuzz:
 
 hostile:
 	@scripts/hostile.sh $(ARGS)
+
+conformance:
+	@scripts/conformance.sh
 
 report:
 	@scripts/report.sh $(ARGS)

@@ -12,7 +12,8 @@
 # SETUP=no forbids it. Otherwise the command to run is printed.
 set -euo pipefail
 
-# One line a program: how it may be called (any of these), its Debian package, what it is for.
+# One line a program: how it may be called (any of these), its Debian package, what it is for. `python3:MODULE` is a
+# module of Python's.
 programs_for() {
     case $1 in
     make) echo 'make|make|the commands of the project' ;;
@@ -23,6 +24,7 @@ programs_for() {
         echo "chromium chromium-browser google-chrome|$(browser_package)|the browser test"
         echo 'ss|iproute2|the tests of measurements, in network namespaces'
         echo 'systemd-analyze|systemd|checks of the units, socket activation'
+        echo 'python3:ensurepip|python3 python3-venv|the conversations on a TLS library in Python'
         echo 'man|man-db|the test of the manual page'
         echo 'sshd|openssh-server|the test of load from other machines'
         echo 'ip|iproute2|the same test, which asks for an address'
@@ -71,6 +73,10 @@ virtiofsd_package() {
 is_installed() {
     local name
     for name in $1; do
+        if [ "${name%%:*}" = python3 ]; then
+            if python3 -c "import ${name#*:}" 2>/dev/null; then return; fi
+            continue
+        fi
         # Debian keeps servers in sbin, which is not on everybody's path.
         if PATH="$PATH:/usr/sbin:/sbin" command -v "$name" >/dev/null; then return; fi
     done

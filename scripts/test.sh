@@ -59,6 +59,7 @@ step "unit tests" cargo_test --lib --bins -- --nocapture
 step "documentation tests" cargo_test --doc
 step "integration and interop tests" \
     cargo_test --exclude linerate-fuzz-targets --exclude linerate-guest-tests --test '*' -- --nocapture
+step "conversations on tlslite-ng" timeout 600 scripts/conversations.sh
 step "kernel TLS, in guests" timeout 2700 scripts/guest-test.sh
 step "fuzz smoke" cargo_test --test fuzz_smoke -- --nocapture
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 /// Connections that the kernel may hold until they are accepted; it clamps this to `net.core.somaxconn`.
-const BACKLOG: i32 = 4096;
+pub const BACKLOG: i32 = 4096;
 
 /// Binds and listens. With `shared`, several sockets (one per worker) may listen on the same port (`SO_REUSEPORT`).
 ///
@@ -86,6 +86,45 @@ pub fn prepare_listener(socket: &impl AsFd, not_sent_low_water_bytes: Option<u32
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let _ = not_sent_low_water_bytes;
     Ok(())
+}
+
+/// Has the kernel drop what would begin a connection to this listener (a segment with SYN), and go on with those that have
+/// begun: they complete and can be accepted. Closing a listener resets every connection that it has not handed over yet, and
+/// `shutdown` does the same on Linux; behind this nobody new is among them. Who is dropped tries again a second later.
+/// Connections inherit it: [`begin_connections_again`].
+///
+/// # Errors
+/// The kernel's, which may have no socket filters.
+pub fn begin_no_connections(listener: &impl AsFd) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use libc::{BPF_ABS, BPF_B, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET};
+        use socket2::SockFilter;
+        const FLAGS_OFFSET: u32 = 13;
+        const SYN: u32 = 2;
+        // A TCP socket's filter sees the segment from its own header on. The codes fit 16 bits.
+        SockRef::from(listener).attach_filter(&[
+            SockFilter::new((BPF_LD | BPF_B | BPF_ABS) as u16, 0, 0, FLAGS_OFFSET),
+            SockFilter::new((BPF_JMP | BPF_JSET | BPF_K) as u16, 1, 0, SYN),
+            SockFilter::new((BPF_RET | BPF_K) as u16, 0, 0, u32::MAX),
+            SockFilter::new((BPF_RET | BPF_K) as u16, 0, 0, 0),
+        ])
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    {
+        let _ = listener;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Takes [`begin_no_connections`] back: for a listener that is wanted again, and for a connection that inherited it, which
+/// would pay for it with each segment.
+pub fn begin_connections_again(socket: &impl AsFd) {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    // It fails only where there is no filter.
+    let _ = SockRef::from(socket).detach_filter();
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = socket;
 }
 
 /// Takes [`prepare_listener`]'s low water mark back for one connection. What the kernel seals it may hold back in
@@ -401,6 +440,53 @@ mod tests {
         thread,
         time::{Duration, Instant},
     };
+
+    /// A client that has begun to connect and was not heard of since: with `TCP_DEFER_ACCEPT` the kernel completes a
+    /// connection when its first bytes come.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn who_has_begun_to_connect_completes_and_nobody_else_begins() {
+        use std::{io::Write, os::fd::AsRawFd};
+        let listener = listen("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let address = listener.local_addr().unwrap();
+        let seconds: libc::c_int = 60;
+        // SAFETY: the kernel reads an integer of the length given.
+        let set = unsafe {
+            libc::setsockopt(
+                listener.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_DEFER_ACCEPT,
+                (&raw const seconds).cast(),
+                size_of_val(&seconds) as libc::socklen_t,
+            )
+        };
+        assert_eq!(set, 0);
+        let mut half_open = TcpStream::connect(address).unwrap();
+        assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        begin_no_connections(&listener).unwrap();
+        let late = connect(address, None).unwrap();
+        half_open.write_all(b"first").unwrap();
+        let (accepted, peer) = listener.accept().unwrap();
+        assert_eq!(peer, half_open.local_addr().unwrap());
+        begin_connections_again(&accepted);
+        // Nothing of the other has come, whose segment was sent before.
+        let state = rustix::net::sockopt::socket_error(&late).unwrap();
+        assert!(state.is_ok() && late.peer_addr().is_err(), "it is still connecting");
+        drop(listener);
+        (&accepted).write_all(b"answered").unwrap();
+        drop(accepted);
+        half_open.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut answer = Vec::new();
+        half_open
+            .read_to_end(&mut answer)
+            .map(|_| ())
+            .or_else(|error| {
+                // What it sent was not read: that is a reset behind the answer.
+                if error.kind() == io::ErrorKind::ConnectionReset { Ok(()) } else { Err(error) }
+            })
+            .unwrap();
+        assert_eq!(answer, b"answered");
+    }
 
     #[test]
     fn what_is_thrown_away_is_counted_and_not_written() {

@@ -66,6 +66,12 @@ impl State {
                     help: "Messages dropped because nobody read those before them from standard error.",
                     value: report::dropped_messages(),
                 },
+                Single {
+                    name: "linerate_panics_total",
+                    kind: "counter",
+                    help: "Faults in linerate itself that ended a connection (or, in a worker's own tasks, the server).",
+                    value: report::panics(),
+                },
                 gauge(
                     "linerate_start_time_seconds",
                     "When the server started, in seconds since 1970.",

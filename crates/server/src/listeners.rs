@@ -97,13 +97,14 @@ impl Binder {
         not_sent_low_water_bytes: Option<u32>,
     ) -> Result<Option<Bound>, ListenFault> {
         match self.sockets(listener.address) {
-            Ok((address, sockets)) => {
+            Ok((address, sockets, is_inherited)) => {
                 let kind = listener.kind;
                 // Here and not by the workers: the first connections may be made before those run.
                 for socket in &sockets {
                     prepare(socket, address, kind, not_sent_low_water_bytes);
                 }
-                let ears = sockets.into_iter().map(|socket| Ear { socket, address, kind }).collect();
+                let ears =
+                    sockets.into_iter().map(|socket| Ear { socket, address, kind, is_inherited }).collect();
                 Ok(Some(Bound { address, kind, ears }))
             }
             Err(error) if !listener.required && error.kind() != io::ErrorKind::AddrInUse => Ok(None),
@@ -115,14 +116,15 @@ impl Binder {
         }
     }
 
-    fn sockets(&mut self, address: SocketAddr) -> io::Result<(SocketAddr, Vec<TcpListener>)> {
+    /// The address, a socket for each worker, and whether they are the service manager's.
+    fn sockets(&mut self, address: SocketAddr) -> io::Result<(SocketAddr, Vec<TcpListener>, bool)> {
         // systemd's `ListenStream=443` is [::]:443 for both families: it serves for 0.0.0.0:443 as well.
         if let Some(inherited) = self.inherited.get_mut(&address) {
             // One socket for all: the kernel gives each connection to one of those who wait for it.
             let copies =
                 (0..self.workers).map(|_| inherited.socket.try_clone()).collect::<io::Result<_>>()?;
             inherited.is_used = true;
-            return Ok((address, copies));
+            return Ok((address, copies, true));
         }
         if self.workers > 1 && address.port() != 0 {
             // SO_REUSEPORT lets a second server of the same user share the port unnoticed: a plain bind tells.
@@ -134,7 +136,7 @@ impl Binder {
         for _ in 1..self.workers {
             sockets.push(socket::listen(bound, true)?);
         }
-        Ok((bound, sockets))
+        Ok((bound, sockets, false))
     }
 }
 

@@ -148,6 +148,7 @@ labelled! {
         Unreadable => "unreadable_file",
         Request => "bad_request",
         Drain => "drain",
+        Panic => "panic",
     }
 }
 

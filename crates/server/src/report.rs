@@ -5,11 +5,13 @@
 
 use crate::outbox::Outbox;
 use std::{
+    backtrace::{Backtrace, BacktraceStatus},
     io::{self, Write},
     sync::{
         OnceLock,
         atomic::{AtomicU64, Ordering},
     },
+    thread,
     time::Duration,
 };
 
@@ -20,6 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Messages dropped since the start.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
+static PANICS: AtomicU64 = AtomicU64::new(0);
 
 /// Something to know.
 pub(crate) fn note(message: &str) {
@@ -34,6 +37,30 @@ pub(crate) fn warn(message: &str) {
 /// Messages that were dropped because nobody read those before them.
 pub(crate) fn dropped_messages() -> u64 {
     DROPPED.load(Ordering::Relaxed)
+}
+
+/// Has panics told like everything else: the standard library's own way writes to standard error at once, where a worker
+/// would wait for who reads it (INV-LOG-1).
+pub(crate) fn tell_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        PANICS.fetch_add(1, Ordering::Relaxed);
+        let thread = thread::current();
+        let thread = thread.name().unwrap_or("a thread");
+        let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+        let payload = panic.payload();
+        let why = payload.downcast_ref::<&str>().copied();
+        let why = why.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason");
+        warn(&format!("a fault in linerate itself: {thread} panicked at {place}: {why}; please report it"));
+        let backtrace = Backtrace::capture();
+        if backtrace.status() == BacktraceStatus::Captured {
+            backtrace.to_string().lines().for_each(note);
+        }
+    }));
+}
+
+/// Panics since the start.
+pub(crate) fn panics() -> u64 {
+    PANICS.load(Ordering::Relaxed)
 }
 
 /// Waits a moment until what was said is written: for the control thread, before it tells others that something is

@@ -3,6 +3,7 @@
 mod kernel;
 mod notices;
 mod reload;
+mod retire;
 mod roots;
 mod signals;
 mod start;
@@ -30,6 +31,7 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
+use tokio::sync::Notify;
 
 /// Why the server did not start, or ended other than it was told to.
 #[derive(Debug)]
@@ -54,6 +56,8 @@ pub enum ServeError {
     },
     /// CPUs that were asked for and may not be used.
     Cpus(String),
+    /// A worker has ended by a fault of this program's own.
+    Worker,
     /// The system refused something else.
     System {
         /// What was being done.
@@ -76,6 +80,10 @@ impl fmt::Display for ServeError {
                 write!(formatter, "{origin}: the access log {target} cannot be opened: {error}")
             }
             Self::Calibration(message) | Self::Cpus(message) => formatter.write_str(message),
+            Self::Worker => formatter.write_str(
+                "a worker has ended by a fault in linerate itself, and the server with it: please report what was said \
+                 before",
+            ),
             Self::System { doing, error } => write!(formatter, "{doing}: {error}"),
         }
     }
@@ -90,6 +98,7 @@ impl std::error::Error for ServeError {}
 /// # Errors
 /// Whatever keeps the server from starting. A server that has started ends without an error.
 pub fn run(source: Source, settings: Settings) -> Result<(), ServeError> {
+    report::tell_panics();
     let open_files = limits::raise_open_files();
     let result = Server::start(source, settings, open_files).and_then(|server| {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -139,7 +148,11 @@ struct Server {
     notices: notices::Notices,
     binder: Binder,
     listening: Vec<Listening>,
+    /// Given up, and not closed yet.
+    retiring: Vec<retire::Retiring>,
     workers: Vec<Handle>,
+    /// Notified when a worker's thread ends.
+    worker_ended: Arc<Notify>,
     log: Option<Arc<AccessLog>>,
     admin_state: Arc<admin::State>,
     admin_socket: Option<std::net::TcpListener>,
@@ -180,6 +193,7 @@ impl Server {
         let mut signals = signals::Signals::new()
             .map_err(|error| ServeError::System { doing: "listening for signals", error })?;
         self.notices.tell(vec![NotifyState::Ready]);
+        let mut ended = Ok(());
         loop {
             let event = tokio::select! {
                 event = signals.next() => event,
@@ -191,6 +205,16 @@ impl Server {
                 replaced = self.roots.replaced() => {
                     self.adopt_roots(replaced);
                     continue;
+                }
+                () = retire::is_due(&self.retiring) => {
+                    self.close_retired();
+                    continue;
+                }
+                () = self.worker_ended.notified() => {
+                    // Nobody told it to: what is left is not the server that was asked for.
+                    self.tell_all(|| Command::Stop);
+                    ended = Err(ServeError::Worker);
+                    break;
                 }
             };
             match event {
@@ -212,7 +236,7 @@ impl Server {
             }
         }
         self.finish();
-        Ok(())
+        ended
     }
 
     fn tell_all(&self, command: impl Fn() -> Command) {
@@ -290,6 +314,7 @@ fn start_workers(
     snapshots: &Arc<ArcSwap<Snapshot>>,
     log: Option<&Arc<AccessLog>>,
     settings: &Settings,
+    ended: &Arc<Notify>,
 ) -> Result<Vec<Handle>, ServeError> {
     let totals = Arc::new(Totals::default());
     let format = settings.access_log.as_ref().map(|log| log.format).unwrap_or_default();
@@ -304,6 +329,7 @@ fn start_workers(
                 totals: Arc::clone(&totals),
                 log: log.map(|log| (Arc::clone(log), format)),
                 open_files_cached: settings.limits.open_files_cached,
+                ended: Arc::clone(ended),
             })
             .map_err(|error| ServeError::System { doing: "starting a worker", error })
         })

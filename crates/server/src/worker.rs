@@ -20,6 +20,7 @@ use linerate_content::{Cache, CacheLimits};
 use linerate_os::processor;
 use std::{
     cell::{Cell, RefCell},
+    future::Future,
     io,
     net::{SocketAddr, TcpListener},
     rc::Rc,
@@ -30,10 +31,16 @@ use std::{
     thread::JoinHandle,
     time::{Duration, Instant},
 };
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{
+    Notify,
+    mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+};
 
 /// Threads that wait for the disk, per worker.
 const WAITING_THREADS: usize = 16;
+/// How long a listener that is given up takes connections that had begun: the time in which a client answers that is
+/// as far away as the network goes, and in which a lost segment is sent again.
+pub(crate) const RETIREMENT: Duration = Duration::from_secs(1);
 /// How often cached files are looked at for having changed or gone.
 const CACHE_SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -43,6 +50,8 @@ pub(crate) struct Ear {
     pub(crate) socket: TcpListener,
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
+    /// The service manager's, which others may share.
+    pub(crate) is_inherited: bool,
 }
 
 /// What a worker is told while it runs.
@@ -52,8 +61,10 @@ pub(crate) enum Command {
     Listen(Ear),
     /// Serve new connections there in another way.
     ChangeKind(SocketAddr, ListenerKind),
-    /// Take no more connections there.
-    StopListening(SocketAddr),
+    /// Let no more connections begin there, and take those that have begun; [`Command::ChangeKind`] takes that back.
+    Retire(SocketAddr),
+    /// Take what waits there, and close it.
+    Close(SocketAddr),
     /// Take no more connections at all, finish what is under way within this time, and end.
     Drain(Duration),
     /// End now.
@@ -94,6 +105,8 @@ pub(crate) struct Setup {
     pub(crate) totals: Arc<Totals>,
     pub(crate) log: Option<(Arc<AccessLog>, LogFormat)>,
     pub(crate) open_files_cached: usize,
+    /// Notified when the worker's thread ends, whyever.
+    pub(crate) ended: Arc<Notify>,
 }
 
 /// A running worker.
@@ -112,8 +125,20 @@ pub(crate) fn start(setup: Setup) -> io::Result<Handle> {
     let (commands, inbox) = unbounded_channel();
     let name = format!("worker-{}", setup.index);
     let worker_metrics = Arc::clone(&metrics);
-    let thread = std::thread::Builder::new().name(name).spawn(move || run(setup, worker_metrics, inbox))?;
+    let ended = NotifyWhenDropped(Arc::clone(&setup.ended));
+    let thread = std::thread::Builder::new().name(name).spawn(move || {
+        let _ended = ended;
+        run(setup, worker_metrics, inbox);
+    })?;
     Ok(Handle { metrics, commands, thread })
+}
+
+struct NotifyWhenDropped(Arc<Notify>);
+
+impl Drop for NotifyWhenDropped {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
 }
 
 fn run(setup: Setup, metrics: Arc<Metrics>, inbox: UnboundedReceiver<Command>) {
@@ -136,17 +161,27 @@ fn run(setup: Setup, metrics: Arc<Metrics>, inbox: UnboundedReceiver<Command>) {
     }
 }
 
+/// What is wanted of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// Take connections, and serve them so.
+    Serve(ListenerKind),
+    /// Take those that have begun.
+    Retire,
+    /// Take those that wait, and close it.
+    Close,
+}
+
 /// How the task that takes a listener's connections is told what to do: it looks here when woken.
 struct EarControl {
     address: SocketAddr,
-    /// `None`: take no more connections.
-    kind: Cell<Option<ListenerKind>>,
-    changed: tokio::sync::Notify,
+    wanted: Cell<Wanted>,
+    changed: Notify,
 }
 
 impl EarControl {
-    fn change(&self, kind: Option<ListenerKind>) {
-        self.kind.set(kind);
+    fn change(&self, wanted: Wanted) {
+        self.wanted.set(wanted);
         self.changed.notify_one();
     }
 }
@@ -157,6 +192,10 @@ struct Worker {
     ears: RefCell<Vec<Rc<EarControl>>>,
     generation: Cell<u64>,
     initial: RefCell<Vec<Ear>>,
+    /// Listeners that are not closed yet.
+    listeners_open: Cell<usize>,
+    /// One of the tasks that the worker cannot be without has panicked.
+    failed: Notify,
 }
 
 impl Worker {
@@ -181,6 +220,8 @@ impl Worker {
             ears: RefCell::default(),
             generation: Cell::new(snapshot.generation),
             initial: RefCell::new(setup.ears),
+            listeners_open: Cell::new(0),
+            failed: Notify::new(),
         })
     }
 
@@ -188,58 +229,86 @@ impl Worker {
         for ear in self.initial.take() {
             self.listen(ear);
         }
-        tokio::task::spawn_local(Rc::clone(&self).sweep());
-        while let Some(command) = inbox.recv().await {
+        self.spawn_vital(Rc::clone(&self).sweep());
+        loop {
+            let command = tokio::select! {
+                biased;
+                () = self.failed.notified() => return,
+                command = inbox.recv() => command,
+            };
             match command {
-                Command::Listen(ear) => self.listen(ear),
-                Command::ChangeKind(address, kind) => self.change_kind(address, kind),
-                Command::StopListening(address) => self.stop_listening(|known| known == address),
-                Command::Drain(limit) => return self.drain(limit, &mut inbox).await,
-                Command::Stop => return,
+                Some(Command::Listen(ear)) => self.listen(ear),
+                Some(Command::ChangeKind(address, kind)) => {
+                    self.change(Wanted::Serve(kind), |known| known == address)
+                }
+                Some(Command::Retire(address)) => self.change(Wanted::Retire, |known| known == address),
+                Some(Command::Close(address)) => self.change(Wanted::Close, |known| known == address),
+                Some(Command::Drain(limit)) => return self.drain(limit, &mut inbox).await,
+                Some(Command::Stop) | None => return,
             }
         }
+    }
+
+    /// Starts a task without which the worker is none: its heartbeat, a listener's. A panic there ends the worker, and with
+    /// it the server: what such a task left half done is not known, and a worker that ends no deadline, or takes nobody, must
+    /// not go on unnoticed.
+    fn spawn_vital(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) {
+        let vital = Vital(Rc::clone(self));
+        tokio::task::spawn_local(async move {
+            let _vital = vital;
+            task.await;
+        });
     }
 
     fn listen(self: &Rc<Self>, ear: Ear) {
         let control = Rc::new(EarControl {
             address: ear.address,
-            kind: Cell::new(Some(ear.kind)),
-            changed: tokio::sync::Notify::new(),
+            wanted: Cell::new(Wanted::Serve(ear.kind)),
+            changed: Notify::new(),
         });
         self.ears.borrow_mut().push(Rc::clone(&control));
-        tokio::task::spawn_local(accept::run(Rc::clone(self), ear, control));
+        self.listeners_open.set(self.listeners_open.get() + 1);
+        let worker = Rc::clone(self);
+        self.spawn_vital(async move {
+            accept::run(Rc::clone(&worker), ear, control).await;
+            worker.listeners_open.set(worker.listeners_open.get() - 1);
+        });
     }
 
-    fn change_kind(&self, address: SocketAddr, kind: ListenerKind) {
-        for ear in self.ears.borrow().iter().filter(|ear| ear.address == address) {
-            ear.change(Some(kind));
-        }
-    }
-
-    fn stop_listening(&self, which: impl Fn(SocketAddr) -> bool) {
+    fn change(&self, wanted: Wanted, which: impl Fn(SocketAddr) -> bool) {
         self.ears.borrow_mut().retain(|ear| {
-            let stops = which(ear.address);
-            if stops {
-                ear.change(None);
+            let is_meant = which(ear.address);
+            if is_meant {
+                ear.change(wanted);
             }
-            !stops
+            !is_meant || wanted != Wanted::Close
         });
     }
 
     /// Finishes what is under way. A `Stop` that comes meanwhile ends it at once.
     async fn drain(&self, limit: Duration, inbox: &mut UnboundedReceiver<Command>) {
-        self.stop_listening(|_| true);
         self.service.workplace.watches.drain();
-        let deadline = Instant::now() + limit;
+        self.change(Wanted::Retire, |_| true);
+        let started = Instant::now();
         loop {
-            let active = self.service.workplace.metrics.connections_active.value();
-            let left = deadline.saturating_duration_since(Instant::now());
-            if active == 0 || left.is_zero() {
+            let elapsed = started.elapsed();
+            if elapsed >= RETIREMENT.min(limit) {
+                self.change(Wanted::Close, |_| true);
+            }
+            let is_done = self.listeners_open.get() == 0
+                && self.service.workplace.metrics.connections_active.value() == 0;
+            if is_done || elapsed >= limit {
                 return;
             }
-            let pause = left.min(SWEEP_INTERVAL / 4);
-            if let Ok(Some(Command::Stop) | None) = tokio::time::timeout(pause, inbox.recv()).await {
-                return;
+            let pause = (limit - elapsed).min(SWEEP_INTERVAL / 4);
+            tokio::select! {
+                biased;
+                () = self.failed.notified() => return,
+                command = tokio::time::timeout(pause, inbox.recv()) => {
+                    if let Ok(Some(Command::Stop) | None) = command {
+                        return;
+                    }
+                }
             }
         }
     }
@@ -276,6 +345,17 @@ impl Worker {
         // What connections inherit from their listener may be another from now on.
         for ear in self.ears.borrow().iter() {
             ear.changed.notify_one();
+        }
+    }
+}
+
+/// Tells the worker if its task ends by a panic.
+struct Vital(Rc<Worker>);
+
+impl Drop for Vital {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.failed.notify_one();
         }
     }
 }

@@ -106,6 +106,11 @@ impl Server {
         let builder = wants_tls
             .then(|| tls_setup::builder(&settings, development.as_ref().map(|made| made.files.clone())));
         let acceptor = builder.map(|builder| self.renewed_acceptor(&settings, &builder)).transpose()?;
+        // Those who have begun to connect on a listener that goes now are still to be served.
+        let acceptor = match acceptor {
+            None if self.retires_tls(&settings) => self.snapshots.load().acceptor.clone(),
+            acceptor => acceptor,
+        };
         let costs = placement::load(&settings).map_err(|fault| vec![fault])?;
         let added = self.bind_added(&settings)?;
 
@@ -115,7 +120,8 @@ impl Server {
         self.found = self.search.begin(&settings, &self.plan, &self.found);
         self.settings = settings;
         self.development = development;
-        let changed = self.change_kinds();
+        let mut changed = self.change_kinds();
+        changed.extend(self.take_back());
         self.publish(sites, acceptor, &added);
         for Listening { bound, kind, .. } in changed {
             self.tell_all(|| Command::ChangeKind(bound, kind));
@@ -214,7 +220,9 @@ impl Server {
     fn bind_added(&mut self, settings: &Settings) -> Result<Vec<crate::listeners::Bound>, Vec<String>> {
         let mut added = Vec::new();
         for listener in &settings.listeners {
-            if self.listening.iter().any(|known| known.is(listener) || known.can_become(listener)) {
+            let is_bound =
+                self.listening.iter().any(|known| known.is(listener) || known.can_become(listener));
+            if is_bound || self.can_take_back(listener.address) {
                 continue;
             }
             match self.binder.bind(listener, not_sent_low_water_bytes(settings)) {
@@ -261,7 +269,7 @@ impl Server {
             .partition(|known| settings.listeners.iter().any(|listener| known.is(listener)));
         self.listening = kept;
         for listener in gone {
-            self.tell_all(|| Command::StopListening(listener.bound));
+            self.retire(listener);
         }
     }
 

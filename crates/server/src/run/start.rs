@@ -111,7 +111,8 @@ impl Server {
         let snapshot = Snapshot::new(0, &settings, sites, acceptor, https_port, found.clone(), plan.clone());
         let placement = snapshot.plan.at_start();
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
-        let workers = start_workers(&cpus, ears, &snapshots, log.as_ref(), &settings)?;
+        let worker_ended = Arc::default();
+        let workers = start_workers(&cpus, ears, &snapshots, log.as_ref(), &settings, &worker_ended)?;
         let admin = admin_socket.as_ref().and_then(|socket| socket.local_addr().ok());
         announce(&settings, &listening, admin, &cpus, development.as_ref(), &placement);
         let admin_state = Arc::new(new_admin_state(&workers, log.as_ref(), &snapshots));
@@ -128,7 +129,9 @@ impl Server {
             changes,
             binder,
             listening,
+            retiring: Vec::new(),
             workers,
+            worker_ended,
             log,
             admin_state,
             admin_socket,

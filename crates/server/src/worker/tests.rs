@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    metrics::Closed,
     placement::{Basis, Plan},
     sites::Sites,
     snapshot::Found,
@@ -11,6 +12,7 @@ use linerate_os::socket;
 use linerate_placement::Costs;
 use socket2::SockRef;
 use std::path::Path;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn snapshot(generation: u64, root: &Path, low_water: &str) -> Snapshot {
     let text = format!("[user_engine]\nnot_sent_low_water = {low_water:?}\n[[site]]\nroot = {root:?}\n");
@@ -26,7 +28,7 @@ fn a_new_low_water_mark_reaches_listeners_that_are_open() {
     let listening = |kind| {
         let socket = socket::listen("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let address = socket.local_addr().unwrap();
-        (socket.try_clone().unwrap(), Ear { socket, address, kind })
+        (socket.try_clone().unwrap(), Ear { socket, address, kind, is_inherited: false })
     };
     let (secure, secure_ear) = listening(ListenerKind::Tls);
     let (plain, plain_ear) = listening(ListenerKind::Plaintext);
@@ -39,6 +41,7 @@ fn a_new_low_water_mark_reaches_listeners_that_are_open() {
         totals: Arc::default(),
         log: None,
         open_files_cached: 8,
+        ended: Arc::default(),
     });
     let worker = worker.unwrap();
     let becomes = |mark_bytes| {
@@ -53,4 +56,147 @@ fn a_new_low_water_mark_reaches_listeners_that_are_open() {
     assert_eq!(SockRef::from(&plain).tcp_notsent_lowat().unwrap(), 0, "the system's own");
     worker.commands.send(Command::Stop).unwrap();
     worker.thread.join().unwrap();
+}
+
+/// Runs `test` in a worker's own thread and runtime, with a plaintext listener. The site has one file, `file`.
+fn on_a_worker<Test: Future<Output = ()>>(test: impl FnOnce(Rc<Worker>, SocketAddr) -> Test) {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("file"), FILE).unwrap();
+    let socket = socket::listen("127.0.0.1:0".parse().unwrap(), false).unwrap();
+    let address = socket.local_addr().unwrap();
+    let setup = Setup {
+        index: 0,
+        cpu: None,
+        ears: Vec::new(),
+        snapshots: Arc::new(ArcSwap::from_pointee(snapshot(0, root.path(), "16KiB"))),
+        totals: Arc::default(),
+        log: None,
+        open_files_cached: 8,
+        ended: Arc::default(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build_local(tokio::runtime::LocalOptions::default())
+        .unwrap();
+    runtime.block_on(async {
+        let worker = Worker::new(setup, Arc::default());
+        worker.listen(Ear { socket, address, kind: ListenerKind::Plaintext, is_inherited: false });
+        let limit = Duration::from_secs(20);
+        tokio::time::timeout(limit, test(worker, address)).await.expect("within the time limit");
+    });
+}
+
+const FILE: &[u8] = b"what is served";
+
+/// Connects without giving the runtime a chance to notice.
+fn connect(address: SocketAddr) -> std::net::TcpStream {
+    std::net::TcpStream::connect(address).unwrap()
+}
+
+/// Asks for the file and checks that it comes.
+async fn assert_is_served(client: std::net::TcpStream) {
+    client.set_nonblocking(true).unwrap();
+    let mut client = tokio::net::TcpStream::from_std(client).unwrap();
+    client.write_all(b"GET /file HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await.unwrap();
+    let mut response = Vec::new();
+    client.read_to_end(&mut response).await.unwrap();
+    assert!(response.starts_with(b"HTTP/1.1 200 ") && response.ends_with(FILE), "{response:?}");
+}
+
+#[test]
+fn who_waits_in_the_queue_of_a_listener_that_is_closed_is_served() {
+    on_a_worker(async |worker, address| {
+        assert_is_served(connect(address)).await;
+        let waiting: Vec<_> = (0..50).map(|_| connect(address)).collect();
+        worker.change(Wanted::Close, |known| known == address);
+        for client in waiting {
+            assert_is_served(client).await;
+        }
+        let refused = std::net::TcpStream::connect(address).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(worker.listeners_open.get(), 0);
+    });
+}
+
+#[test]
+fn a_listener_that_retires_begins_no_connection_and_can_be_taken_back() {
+    on_a_worker(async |worker, address| {
+        assert_is_served(connect(address)).await;
+        let waiting = connect(address);
+        worker.change(Wanted::Retire, |known| known == address);
+        assert_is_served(waiting).await;
+        let beginning = tokio::net::TcpStream::connect(address);
+        let accepted = || worker.service.workplace.metrics.connections_accepted.value();
+        let beginning = tokio::task::spawn_local(beginning);
+        // Not yet a second, in which its kernel tries again.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(accepted(), 2);
+        worker.change(Wanted::Serve(ListenerKind::Plaintext), |known| known == address);
+        let connected = beginning.await.unwrap().unwrap();
+        assert_is_served(connected.into_std().unwrap()).await;
+        assert_eq!(accepted(), 3);
+    });
+}
+
+#[test]
+fn a_panic_ends_its_connection_and_no_other() {
+    on_a_worker(async |worker, address| {
+        let metrics = Arc::clone(&worker.service.workplace.metrics);
+        for _ in 0..3 {
+            let place = Place::take(&worker.totals, |totals| &totals.connections, 10).unwrap();
+            let handshake = Place::take(&worker.totals, |totals| &totals.handshakes, 10).unwrap();
+            let ticket = HandshakeTicket::new(handshake, Arc::clone(&metrics));
+            let active = accept::Active::new(Arc::clone(&metrics), place);
+            accept::spawn(active, async move {
+                let _ticket = ticket;
+                tokio::task::yield_now().await;
+                panic!("a fault that a test makes");
+            });
+        }
+        assert_eq!((metrics.connections_active.value(), metrics.handshakes_in_flight.value()), (3, 3));
+        while metrics.connections_active.value() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(metrics.closed.of(Closed::Panic).value(), 3);
+        assert_eq!(metrics.handshakes_in_flight.value(), 0);
+        assert_eq!(worker.totals.connections.load(Ordering::Relaxed), 0);
+        assert_eq!(worker.totals.handshakes.load(Ordering::Relaxed), 0);
+        assert_is_served(connect(address)).await;
+    });
+}
+
+#[test]
+fn a_panic_in_what_a_worker_cannot_be_without_ends_it_and_tells() {
+    let root = tempfile::tempdir().unwrap();
+    let ended = Arc::new(Notify::new());
+    let snapshots = Arc::new(ArcSwap::from_pointee(snapshot(0, root.path(), "16KiB")));
+    let setup = Setup {
+        index: 0,
+        cpu: None,
+        ears: Vec::new(),
+        snapshots,
+        totals: Arc::default(),
+        log: None,
+        open_files_cached: 8,
+        ended: Arc::clone(&ended),
+    };
+    let (_commands, inbox) = unbounded_channel();
+    let thread = std::thread::spawn(move || {
+        let _ended = NotifyWhenDropped(Arc::clone(&setup.ended));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build_local(tokio::runtime::LocalOptions::default())
+            .unwrap();
+        runtime.block_on(async {
+            let worker = Worker::new(setup, Arc::default());
+            worker.spawn_vital(async { panic!("a fault that a test makes") });
+            // Nobody tells it to stop.
+            worker.run(inbox).await;
+        });
+    });
+    let waiting = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    waiting.block_on(async {
+        tokio::time::timeout(Duration::from_secs(20), ended.notified()).await.expect("it tells");
+    });
+    thread.join().unwrap();
 }

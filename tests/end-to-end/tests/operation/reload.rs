@@ -5,6 +5,7 @@ use crate::support::{Connection, Fixture, Transport, client_config, toml_for};
 use linerate_end_to_end::{Site, wait_until};
 use std::{
     fs,
+    io::{ErrorKind, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     thread,
@@ -166,6 +167,72 @@ fn listeners_come_and_go() {
     for transport in Transport::ALL {
         fixture.connect(transport).get("/file", "").assert_is(200, &bytes);
     }
+}
+
+/// Connects, asks for the file on its own, and checks it byte by byte. False if the connection was refused.
+fn is_served(address: SocketAddr, bytes: &[u8]) -> bool {
+    let mut connection = match TcpStream::connect(address) {
+        Ok(connection) => connection,
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
+            return false;
+        }
+    };
+    let mut response = Vec::new();
+    connection
+        .write_all(b"GET /file HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .and_then(|()| connection.read_to_end(&mut response))
+        .unwrap_or_else(|error| panic!("connected, and then {error}"));
+    assert!(response.starts_with(b"HTTP/1.1 200 ") && response.ends_with(bytes), "{} bytes", response.len());
+    true
+}
+
+/// Whoever has connected is served: closing a listener resets those whom it has not handed over.
+#[test]
+fn nobody_who_has_connected_is_lost_when_a_listener_goes() {
+    const CLIENTS: usize = 6;
+    let (fixture, bytes) = fixture();
+    let address = free_address();
+    let config = fixture.server.folder().join("linerate.toml");
+    let without = toml_for(&fixture.site, &fixture.pair, &generation(0));
+    let with =
+        without.replace("\"http://127.0.0.1:0\"", &format!("\"http://127.0.0.1:0\", \"http://{address}\""));
+    let (stop, served, refused) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        let counter = if is_served(address, &bytes) { &served } else { &refused };
+                        counter.fetch_add(1, Ordering::Relaxed);
+                    }
+                })
+            })
+            .collect();
+        let _stopper = Stopper(&stop);
+        let waits_for = |counter: &AtomicUsize, more: usize| {
+            let enough = counter.load(Ordering::Relaxed) + more;
+            wait_until("the clients", || {
+                counter.load(Ordering::Relaxed) >= enough || clients.iter().any(|client| client.is_finished())
+            });
+        };
+        for _ in 0..8 {
+            fs::write(&config, &with).unwrap();
+            fixture.server.reload();
+            waits_for(&served, 20 * CLIENTS);
+            fs::write(&config, &without).unwrap();
+            fixture.server.reload();
+            waits_for(&refused, CLIENTS);
+        }
+        // Given up and wanted again at once: nobody need notice.
+        for toml in [&with, &without, &with] {
+            fs::write(&config, toml).unwrap();
+            fixture.server.reload();
+        }
+        waits_for(&served, 20 * CLIENTS);
+    });
+    assert_eq!(fixture.server.metric("linerate_reloads_failed", ""), 0.0);
+    assert_eq!(fixture.server.metric("linerate_connections_closed_total", "reset"), 0.0);
 }
 
 #[test]

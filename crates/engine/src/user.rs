@@ -97,6 +97,14 @@ impl Batch {
         &self.bytes[..self.filled_bytes]
     }
 
+    /// The sealed records in order: where each ends in [`sealed`](Self::sealed), and the plaintext bytes that it carries. A
+    /// key update in front of them carries none.
+    pub fn records(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let sealed = self.records.iter().filter(|record| record.place < self.filled_bytes);
+        let ends = sealed.clone().skip(1).map(|next| next.place).chain([self.filled_bytes]);
+        sealed.zip(ends).map(|(record, end)| (end, record.plaintext_bytes as u64))
+    }
+
     /// Seals the next of `pieces`, as much as `sizing` and the key's limit allow, and strikes it off. A key update
     /// that is due goes first.
     pub fn seal<K: KeySource>(

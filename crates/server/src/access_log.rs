@@ -4,5 +4,5 @@
 mod format;
 mod writer;
 
-pub(crate) use format::{Entry, Protection};
+pub(crate) use format::{Entry, Protection, RequestLine};
 pub(crate) use writer::{AccessLog, Sink};

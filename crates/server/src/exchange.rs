@@ -4,7 +4,7 @@ mod answer;
 mod body;
 
 use crate::{
-    access_log::{Entry, Protection as LoggedProtection},
+    access_log::{Entry, Protection as LoggedProtection, RequestLine},
     ending::Ending,
     hot_file::HotFile,
     link::{Linger, Link},
@@ -114,7 +114,10 @@ async fn serve_one<K: KeySource>(
     let started = Instant::now();
     let (request, used) = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => return refuse(link, service, client, error, started).await,
+        Err(error) => {
+            let refused = Refused { line: RequestLine::of(&buffer), error };
+            return refuse(link, service, client, &refused, started).await;
+        }
     };
     let mut body = body::RequestBody::new(&request);
     let room = Room {
@@ -124,7 +127,7 @@ async fn serve_one<K: KeySource>(
     let answer = answer::prepare(&request, service, &snapshot, client, room).await;
     let (persists, is_last) = (answer.persists, answer.is_last);
     let sent = send(link, &answer).await;
-    log(service, client, Some(&request), &sent, answer.status, started);
+    log(service, client, Asked::Request(&request), &sent, answer.status, started);
     if let Err(ending @ (Ending::Truncated { .. } | Ending::Unreadable(_))) = &sent.result {
         report::warn(&format!("{}: {ending}; the connection to {} was cut", request.target, client.address));
     }
@@ -168,33 +171,70 @@ async fn receive_more<K: KeySource>(link: &mut Link<K>, buffer: &mut Vec<u8>) ->
     Ok(true)
 }
 
+/// What was received in place of a request.
+struct Refused {
+    line: RequestLine,
+    error: RequestError,
+}
+
+/// What a response answers.
+#[derive(Clone, Copy)]
+enum Asked<'a> {
+    Request(&'a Request<'a>),
+    Refused(&'a Refused),
+}
+
+impl<'a> Asked<'a> {
+    fn request(self) -> Option<&'a Request<'a>> {
+        match self {
+            Self::Request(request) => Some(request),
+            Self::Refused(_) => None,
+        }
+    }
+
+    fn refused(self) -> Option<&'a Refused> {
+        match self {
+            Self::Request(_) => None,
+            Self::Refused(refused) => Some(refused),
+        }
+    }
+
+    /// Method, target and version.
+    fn line(self) -> [&'a str; 3] {
+        match self {
+            Self::Request(request) => [request.method.as_str(), request.target, request.version.as_str()],
+            Self::Refused(refused) => refused.line.words(),
+        }
+    }
+}
+
 /// Answers what is no request and ends the connection.
 async fn refuse<K: KeySource>(
     link: &mut Link<K>,
     service: &Service,
     client: &Client,
-    error: RequestError,
+    refused: &Refused,
     started: Instant,
 ) -> Result<Next, Ending> {
     let answer = {
         let date = service.workplace.date();
         let mut head = Vec::new();
         let plan = Responder::without_request(&date, crate::SERVER).error(
-            error.status(),
-            error.explanation(),
+            refused.error.status(),
+            refused.error.explanation(),
             &mut head,
         );
         Answer::of_page(head, plan, false)
     };
     let sent = send(link, &answer).await;
-    log(service, client, None, &sent, answer.status, started);
+    log(service, client, Asked::Refused(refused), &sent, answer.status, started);
     sent.result?;
     Err(Ending::BadRequest)
 }
 
 /// How far a response got.
 struct Sent {
-    /// Bytes of its content, without the head, as logs are expected to tell it.
+    /// Bytes of its content, without the head, that the socket took: as logs are expected to tell it.
     content_bytes: u64,
     /// The engine that carried its last byte.
     engine: Engine,
@@ -208,10 +248,11 @@ struct Sent {
 async fn send<K: KeySource>(link: &mut Link<K>, answer: &Answer) -> Sent {
     let pieces = answer.pieces();
     let mut pieces = Pieces::new(&pieces);
+    let total_bytes = pieces.remaining_bytes();
     link.content_is_immutable(answer.immutable);
     let result = link.send(&mut pieces, answer.source(link.channel().is_some())).await;
-    let content_bytes = answer.content_bytes.saturating_sub(pieces.remaining_bytes());
     // The content is the response's end: all of it is left as long as some of the head is.
+    let content_bytes = answer.content_bytes.saturating_sub(total_bytes.saturating_sub(link.taken_bytes()));
     let engine = link.engine();
     let changed_engine = link.moved_within_response();
     let decision = link.decision();
@@ -221,14 +262,7 @@ async fn send<K: KeySource>(link: &mut Link<K>, answer: &Answer) -> Sent {
     Sent { content_bytes, engine, changed_engine, decision, result }
 }
 
-fn log(
-    service: &Service,
-    client: &Client,
-    request: Option<&Request<'_>>,
-    sent: &Sent,
-    status: u16,
-    started: Instant,
-) {
+fn log(service: &Service, client: &Client, asked: Asked<'_>, sent: &Sent, status: u16, started: Instant) {
     let duration = started.elapsed();
     let workplace = &service.workplace;
     workplace.metrics.respond(status, sent.engine);
@@ -239,6 +273,8 @@ fn log(
     workplace.metrics.request_seconds.observe(duration);
     let Some(sink) = &workplace.log else { return };
     let text = |bytes: Option<&[u8]>| bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let request = asked.request();
+    let [method, target, http_version] = asked.line();
     let (referer, user_agent) = (
         text(request.and_then(|request| request.referer)),
         text(request.and_then(|request| request.user_agent)),
@@ -246,9 +282,9 @@ fn log(
     let entry = Entry {
         peer: client.address.ip(),
         unix_seconds: Workplace::unix_seconds(),
-        method: request.map_or("-", |request| request.method.as_str()),
-        target: request.map_or("-", |request| request.target),
-        http_version: request.map_or("-", |request| request.version.as_str()),
+        method,
+        target,
+        http_version,
         host: request.and_then(|request| request.authority).map(|authority| authority.host),
         status,
         bytes: sent.content_bytes,
@@ -268,6 +304,7 @@ fn log(
         reason: sent.decision.map(|decision| decision.reason.label()),
         duration,
         complete: sent.result.is_ok(),
+        refused: asked.refused().map(|refused| refused.error.explanation()),
     };
     sink.line(|line| entry.write(service.log_format, line));
 }

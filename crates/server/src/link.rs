@@ -8,6 +8,7 @@ mod kernel;
 mod placement;
 mod receive;
 mod send;
+mod unsent;
 
 pub(crate) use close::Linger;
 
@@ -23,6 +24,7 @@ use linerate_record::{Channel, KeySource};
 use placement::Placement;
 use std::{future::poll_fn, io, ops::Range, rc::Rc, task::Poll};
 use tokio::{io::Interest, net::TcpStream};
+use unsent::Unsent;
 
 /// How the bytes on the socket are protected.
 pub(crate) enum Protection<K> {
@@ -56,9 +58,9 @@ pub(crate) struct Link<K> {
     protection: Protection<K>,
     /// Records, or parts of them, that are sealed and did not fit into the socket. They go first, always: their
     /// sequence numbers are spent (INV-NONCE-1, INV-ORDER-1).
-    unsent: Vec<u8>,
-    /// Bytes at the front of `unsent` that have left; cheaper than moving the rest up each time.
-    unsent_done: usize,
+    unsent: Unsent,
+    /// What the socket has taken of the response under way.
+    taken_bytes: u64,
     /// The beginning of a record whose end has not arrived.
     partial: Vec<u8>,
     /// Bytes of requests, not yet taken by [`Link::arrived`]'s reader.
@@ -86,8 +88,8 @@ impl<K: KeySource> Link<K> {
             watch,
             workplace,
             protection,
-            unsent: Vec::new(),
-            unsent_done: 0,
+            unsent: Unsent::default(),
+            taken_bytes: 0,
             partial: Vec::new(),
             arrived: Vec::new(),
             peer_closed: false,

@@ -20,7 +20,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) unix_seconds: u64,
     pub(crate) method: &'a str,
     pub(crate) target: &'a str,
-    pub(crate) http_version: &'static str,
+    pub(crate) http_version: &'a str,
     pub(crate) host: Option<&'a str>,
     pub(crate) status: u16,
     pub(crate) bytes: u64,
@@ -33,6 +33,47 @@ pub(crate) struct Entry<'a> {
     pub(crate) duration: Duration,
     /// Whether the response was sent to its end.
     pub(crate) complete: bool,
+    /// Why what was received is no request, as a sentence.
+    pub(crate) refused: Option<&'static str>,
+}
+
+/// The most bytes of a line that is no sound request line that are logged.
+const REFUSED_LINE_LIMIT_BYTES: usize = 512;
+
+/// The line that somebody sent in place of a request's first, as far as it is logged.
+#[derive(Debug)]
+pub(crate) struct RequestLine {
+    text: String,
+    is_cut: bool,
+}
+
+impl RequestLine {
+    /// The first line of what was received that is not empty.
+    pub(crate) fn of(received: &[u8]) -> Self {
+        let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let line = received.split(is_end).find(|line| !line.is_empty()).unwrap_or_default();
+        let logged = &line[..line.len().min(REFUSED_LINE_LIMIT_BYTES)];
+        Self { text: String::from_utf8_lossy(logged).into_owned(), is_cut: logged.len() < line.len() }
+    }
+
+    /// Method, target and version where it has these three; else all of it stands in the target's place. What was cut off
+    /// is three dots.
+    pub(crate) fn words(&self) -> [&str; 3] {
+        let text = self.text.as_str();
+        if text.is_empty() {
+            return ["-"; 3];
+        }
+        let mut words = text.splitn(3, ' ');
+        match (words.next(), words.next(), words.next()) {
+            (Some(method), Some(target), Some(version)) if !method.is_empty() && !target.is_empty() => {
+                [method, target, if self.is_cut { "..." } else { version }]
+            }
+            (Some(method), Some(target), None) if self.is_cut && !method.is_empty() => {
+                [method, target, "..."]
+            }
+            _ => ["-", text, if self.is_cut { "..." } else { "-" }],
+        }
+    }
 }
 
 impl Entry<'_> {
@@ -48,9 +89,13 @@ impl Entry<'_> {
     fn combined(&self, line: &mut Vec<u8>) {
         let _ = write!(line, "{} - - [", self.peer);
         common_log_time(self.unix_seconds, line);
-        let _ = write!(line, "] \"{} ", self.method);
+        line.extend_from_slice(b"] \"");
+        escape(self.method, line);
+        line.push(b' ');
         escape(self.target, line);
-        let _ = write!(line, " {}\" {} {} \"", self.http_version, self.status, self.bytes);
+        line.push(b' ');
+        escape(self.http_version, line);
+        let _ = write!(line, "\" {} {} \"", self.status, self.bytes);
         escape(self.referer.unwrap_or("-"), line);
         line.extend_from_slice(b"\" \"");
         escape(self.user_agent.unwrap_or("-"), line);
@@ -64,6 +109,11 @@ impl Entry<'_> {
             self.duration.subsec_micros(),
             self.reason.unwrap_or("-")
         );
+        if let Some(why) = self.refused {
+            line.extend_from_slice(b" \"");
+            escape(why, line);
+            line.push(b'"');
+        }
     }
 
     fn json(&self, line: &mut Vec<u8>) {
@@ -81,6 +131,7 @@ impl Entry<'_> {
             ("server_name", self.protection.and_then(|tls| tls.server_name)),
             ("engine", Some(self.engine)),
             ("reason", self.reason),
+            ("refused", self.refused),
         ] {
             let _ = write!(line, ",\"{name}\":");
             match value {
@@ -112,9 +163,20 @@ fn escape(text: &str, line: &mut Vec<u8>) {
     }
 }
 
+/// JSON lets U+007F to U+009F stand for themselves; terminals take some of them for commands.
 fn json_string(text: &str, line: &mut Vec<u8>) {
-    // Serialising a string into memory cannot fail.
-    let _ = serde_json::to_writer(line, text);
+    let is_command = |character: char| matches!(character, '\u{7f}'..='\u{9f}');
+    // Writing into memory cannot fail.
+    if !text.contains(is_command) {
+        let _ = serde_json::to_writer(line, text);
+        return;
+    }
+    for character in serde_json::to_string(text).unwrap_or_default().chars() {
+        let _ = match character {
+            command if is_command(command) => write!(line, "\\u{:04x}", u32::from(command)),
+            other => write!(line, "{other}"),
+        };
+    }
 }
 
 /// Year, month, day, hour, minute and second of a Unix time, in UTC.
@@ -171,6 +233,7 @@ mod tests {
             reason: Some("not_cheaper"),
             duration: Duration::from_micros(1_000_042),
             complete: true,
+            refused: None,
         }
     }
 
@@ -198,6 +261,60 @@ mod tests {
         assert_eq!(value["referer"], serde_json::Value::Null);
         assert_eq!(value["complete"], true);
         assert_eq!(value["reason"], "not_cheaper");
+    }
+
+    #[test]
+    fn a_line_that_is_no_request_line_is_logged_as_far_as_it_goes() {
+        let long = format!("GET /{} HTTP/1.1", "x".repeat(600));
+        let cut = format!("/{}", "x".repeat(507));
+        for (received, words) in [
+            ("GET /a HTTP/9.9\r\nHost: a\r\n\r\n", ["GET", "/a", "HTTP/9.9"]),
+            ("\r\n\nGET /a b HTTP/1.1\n", ["GET", "/a", "b HTTP/1.1"]),
+            ("rubbish\r\n\r\n", ["-", "rubbish", "-"]),
+            ("GET /a", ["-", "GET /a", "-"]),
+            (" GET /a", ["-", " GET /a", "-"]),
+            ("\r\n\r\n", ["-", "-", "-"]),
+            ("", ["-", "-", "-"]),
+            (&long, ["GET", &cut, "..."]),
+            (&"x".repeat(513), ["-", &"x".repeat(512), "..."]),
+        ] {
+            assert_eq!(RequestLine::of(received.as_bytes()).words(), words, "{received:?}");
+        }
+        assert_eq!(
+            RequestLine::of(b"\x16\x03\x01 \xff \xfe").words(),
+            ["\x16\x03\x01", "\u{fffd}", "\u{fffd}"]
+        );
+    }
+
+    #[test]
+    fn what_was_refused_is_told_with_the_reason_and_forges_nothing() {
+        let line = RequestLine::of(b"G\"ET /\\\x1b[2J\xc2\x9b HTTP/1.1\"");
+        let [method, target, http_version] = line.words();
+        let refused =
+            Entry { method, target, http_version, refused: Some("The Host header is missing."), ..entry() };
+        let written = |format| {
+            let mut line = Vec::new();
+            refused.write(format, &mut line);
+            String::from_utf8(line).unwrap()
+        };
+        let combined = written(LogFormat::Combined);
+        assert!(combined.contains("\"G\\x22ET /\\x5C\\x1B[2J\\xC2\\x9B HTTP/1.1\\x22\" 206 "), "{combined}");
+        assert!(combined.ends_with(" ok not_cheaper \"The Host header is missing.\"\n"), "{combined}");
+        let json = written(LogFormat::Json);
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!((&value["method"], &value["target"]), (&"G\"ET".into(), &"/\\\u{1b}[2J\u{9b}".into()));
+        assert_eq!(value["refused"], "The Host header is missing.");
+    }
+
+    #[test]
+    fn json_has_no_control_character_of_any_kind() {
+        let target: String = (0..=0x2ff).filter_map(char::from_u32).collect();
+        let mut line = Vec::new();
+        Entry { target: &target, ..entry() }.write(LogFormat::Json, &mut line);
+        let line = String::from_utf8(line).unwrap();
+        assert!(!line.trim_end_matches('\n').contains(char::is_control), "{line:?}");
+        let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(value["target"], target);
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl<K: KeySource> Link<K> {
         }
         if let Protection::Tls(channel) = &mut self.protection
             && !channel.sending_is_closed()
-            && channel.alert(AlertDescription::CloseNotify, &mut self.unsent).is_err()
+            && channel.alert(AlertDescription::CloseNotify, self.unsent.behind()).is_err()
         {
             return;
         }

@@ -314,7 +314,7 @@ impl<K: KeySource> Link<K> {
             }
             Ok(Step::Full(bytes)) => {
                 self.kernel.departure.add(bytes);
-                metrics.send(self.promoted_engine(), bytes);
+                self.count_taken(bytes);
                 if bytes > 0 {
                     self.begin(crate::watch::Stage::Sending);
                 }

@@ -96,7 +96,7 @@ impl<K: KeySource> Link<K> {
         while !self.peer_closed {
             let header = match RecordHeader::parse(wire, channel.incoming_layout()) {
                 Ok(header) => header,
-                Err(fault) => return Err(answer(channel, fault, &mut self.unsent)),
+                Err(fault) => return Err(answer(channel, fault, self.unsent.behind())),
             };
             let Some(header) = header.filter(|header| header.record_bytes() <= wire.len()) else { break };
             let (record, behind) = wire.split_at_mut(header.record_bytes());
@@ -107,10 +107,10 @@ impl<K: KeySource> Link<K> {
                 Ok(Event::KeyUpdate(_)) => metrics.key_updates.of(Direction::Received).increment(),
                 Ok(Event::RenegotiationRefused) => {
                     channel
-                        .alert(AlertDescription::NoRenegotiation, &mut self.unsent)
+                        .alert(AlertDescription::NoRenegotiation, self.unsent.behind())
                         .map_err(Ending::Record)?;
                 }
-                Err(fault) => return Err(answer(channel, fault, &mut self.unsent)),
+                Err(fault) => return Err(answer(channel, fault, self.unsent.behind())),
             }
             wire = behind;
         }
@@ -127,7 +127,7 @@ impl<K: KeySource> Link<K> {
     fn answer_key_update(&mut self) -> Result<(), Ending> {
         if let Protection::Tls(channel) = &mut self.protection
             && channel.owes_key_update()
-            && channel.prepare_sending(&mut self.unsent).map_err(Ending::Record)?
+            && channel.prepare_sending(self.unsent.behind()).map_err(Ending::Record)?
         {
             self.workplace.metrics.key_updates.of(Direction::Sent).increment();
         }

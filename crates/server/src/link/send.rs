@@ -1,6 +1,6 @@
 //! Sending: the engine's turns, and the waits between them.
 
-use super::{Link, Protection, Turn, Woken};
+use super::{Link, Protection, Turn, Woken, unsent::Unsent};
 use crate::{
     ending::Ending,
     metrics::{Direction, Engine},
@@ -46,6 +46,7 @@ impl<K: KeySource> Link<K> {
         source: Option<Source<'_>>,
     ) -> Result<(), Ending> {
         self.begin(Stage::Sending);
+        self.taken_bytes = 0;
         self.batches.begin_response();
         self.has_room = true;
         self.begin_placement(pieces.remaining_bytes());
@@ -75,7 +76,7 @@ impl<K: KeySource> Link<K> {
             }
             if pieces.is_done() {
                 // An idle connection holds none (INV-MEMORY-1).
-                self.unsent = Vec::new();
+                self.unsent = Unsent::default();
                 self.count_exactly();
                 return if corked {
                     socket::hold_small_segments(&self.stream, false).map_err(Ending::Socket)
@@ -98,7 +99,7 @@ impl<K: KeySource> Link<K> {
             match turn {
                 Turn::Sent(bytes) => {
                     self.begin(Stage::Sending);
-                    self.workplace.metrics.send(self.engine(), bytes);
+                    self.count_taken(bytes);
                     turn_bytes += bytes;
                     if turn_bytes >= quantum_bytes && !pieces.is_done() {
                         turn_bytes = 0;
@@ -122,19 +123,28 @@ impl<K: KeySource> Link<K> {
         }
     }
 
+    /// Bytes of the response under way, head and content, that the socket has taken: those of records that it has taken to
+    /// their end, or that the kernel is to make.
+    pub(crate) fn taken_bytes(&self) -> u64 {
+        self.taken_bytes
+    }
+
+    /// Counts what the socket has taken: the log and the metrics both tell this figure, and no other (INV-LOG-2).
+    pub(super) fn count_taken(&mut self, bytes: u64) {
+        self.taken_bytes += bytes;
+        self.workplace.metrics.send(self.engine(), bytes);
+    }
+
     /// Sends what is sealed and waits, before anything else is sealed (INV-ORDER-1).
     pub(crate) async fn flush(&mut self) -> Result<(), Ending> {
         while !self.unsent.is_empty() {
-            let waiting = &self.unsent[self.unsent_done..];
-            match socket::send(&self.stream, waiting, Follows::Nothing) {
-                Ok(sent) if sent == waiting.len() => {
-                    // The memory stays for what the socket does not take of the next batch: given back each time, it
-                    // costs a slow peer's connection a tenth of its CPU in page faults.
-                    self.unsent.clear();
-                    self.unsent_done = 0;
-                }
+            match socket::send(&self.stream, self.unsent.bytes(), Follows::Nothing) {
                 Ok(sent) => {
-                    self.unsent_done += sent;
+                    let taken_bytes = self.unsent.advance(sent);
+                    self.count_taken(taken_bytes);
+                    if self.unsent.is_empty() {
+                        break;
+                    }
                     self.begin(Stage::Sending);
                     // It was not all: the socket is full, and says when it is not.
                     self.wait_for_room().await?;
@@ -179,7 +189,7 @@ impl<K: KeySource> Link<K> {
         match plain::step(&System, self.stream.as_fd(), pieces, source, quantum_bytes) {
             Ok(plain::Step::Sent(bytes)) => Ok(Turn::Sent(bytes)),
             Ok(plain::Step::Full(bytes)) => {
-                self.workplace.metrics.send(Engine::Plain, bytes);
+                self.count_taken(bytes);
                 self.begin(Stage::Sending);
                 Ok(Turn::Full)
             }
@@ -231,10 +241,10 @@ impl<K: KeySource> Link<K> {
             self.batches.taken_whole();
             return Ok(Turn::Sent(before_bytes - pieces.remaining_bytes()));
         }
-        self.unsent.extend_from_slice(&sealed[sent..]);
         self.batches.taken_in_part();
+        let taken_bytes = self.unsent.keep(sealed, sent, batch.records());
         drop(batch);
-        self.workplace.metrics.send(Engine::User, before_bytes - pieces.remaining_bytes());
+        self.count_taken(taken_bytes);
         self.begin(Stage::Sending);
         Ok(Turn::Full)
     }

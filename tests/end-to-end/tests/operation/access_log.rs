@@ -40,6 +40,29 @@ fn combined_lines_are_right() {
 }
 
 #[test]
+fn what_is_no_request_is_told_with_its_target_and_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("access.log");
+    let fixture = Fixture::start_with(site(), |setup| setup.flag("--access-log").flag(&log));
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "y".repeat(20_000));
+    for (request, told, why) in [
+        ("GET /without\"host\x1b[2J HTTP/1.1\r\n\r\n", "GET /without\\x22host\\x1B[2J HTTP/1.1", "malformed"),
+        ("GET /without/host HTTP/1.1\r\n\r\n", "GET /without/host HTTP/1.1", "The Host header is missing."),
+        ("\x16\x03\x01\r\n\r\n", "- \\x16\\x03\\x01 -", "malformed"),
+        (&long, &format!("GET /{} ...", "y".repeat(507)), "longer than this server accepts"),
+    ] {
+        fs::write(&log, "").unwrap();
+        let mut connection = fixture.connect(Transport::Plain);
+        connection.send(request);
+        assert!(connection.response().status >= 400);
+        let line = wait_for_lines(&log, 1).remove(0);
+        assert!(line.contains(&format!("] \"{told}\" 4")), "{told} in {line}");
+        let (_, reason) = line.rsplit_once(" ok - \"").unwrap_or_else(|| panic!("{line}"));
+        assert!(reason.contains(why) && reason.ends_with('"'), "{line}");
+    }
+}
+
+#[test]
 fn json_lines_are_right() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("access.log");
@@ -82,6 +105,8 @@ fn json_lines_are_right() {
     );
     assert_eq!((&head["method"], &head["bytes"], &head["status"]), (&"HEAD".into(), &0.into(), &200.into()));
     assert_eq!((&rubbish["method"], &rubbish["status"]), (&"-".into(), &400.into()));
+    assert_eq!((&rubbish["target"], &got["refused"]), (&"rubbish".into(), &Value::Null));
+    assert!(rubbish["refused"].as_str().unwrap().contains("request line is malformed"), "{rubbish}");
     assert_eq!(
         (&cut["complete"], &cut["tls_version"], &cut["engine"]),
         (&false.into(), &Value::Null, &"plain".into())

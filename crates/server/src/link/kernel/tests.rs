@@ -252,3 +252,54 @@ async fn a_move_to_the_kernel_spends_a_set_up_where_the_adapter_goes_first() {
     assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::User);
     assert_eq!(script.calls("attach"), asked);
 }
+
+/// Plaintext bytes of the records of TLS 1.3 that are whole in `sealed`: each has a header of 5 bytes, and 17 behind its
+/// plaintext.
+fn whole_plaintext_bytes(mut sealed: &[u8]) -> u64 {
+    let mut plaintext_bytes = 0;
+    while let Some((header, rest)) = sealed.split_at_checked(5) {
+        let length = usize::from(u16::from_be_bytes([header[3], header[4]]));
+        let Some((_, behind)) = rest.split_at_checked(length) else { break };
+        plaintext_bytes += length as u64 - 17;
+        sealed = behind;
+    }
+    plaintext_bytes
+}
+
+#[tokio::test]
+async fn what_the_socket_took_of_a_response_that_is_cut_is_counted_and_no_more() {
+    let body = content(4_000_037);
+    let head = content(317);
+    let file = temporary(&body);
+    let list = [Piece::Bytes(&head), Piece::File(0..body.len() as u64)];
+    for is_secure in [true, false] {
+        let (workplace, _) = workplace_with("user", Costs::defaults(), TAKES, false);
+        let (ours, mut theirs) = connected_pair(Some(20_000)).unwrap();
+        let protection = if is_secure {
+            Protection::Tls(Box::new(channel(Version::Tls13, Aead::Aes128Gcm, u64::MAX)))
+        } else {
+            Protection::Plain
+        };
+        let stream = tokio::net::TcpStream::from_std(ours).unwrap();
+        let mut link = Link::new(stream, workplace.watches.enter(), Rc::clone(&workplace), protection);
+        let mut pieces = Pieces::new(&list);
+        let total_bytes = pieces.remaining_bytes();
+        // Nobody reads: it is cut wherever it has come to by then.
+        let source = Some(Source { file: &file, mapping: None });
+        let sent = tokio::time::timeout(Duration::from_millis(100), link.send(&mut pieces, source)).await;
+        assert!(sent.is_err(), "the sockets do not hold it all");
+        let (engine, taken_bytes) = (link.engine(), link.taken_bytes());
+        assert_eq!(workplace.metrics.response_bytes.of(engine).value(), taken_bytes);
+        if is_secure {
+            let sealed_bytes = total_bytes - pieces.remaining_bytes();
+            assert!(sealed_bytes > taken_bytes, "some was sealed for nothing: {sealed_bytes}, {taken_bytes}");
+        }
+        drop(link);
+        theirs.set_nonblocking(false).unwrap();
+        let mut received = Vec::new();
+        std::io::Read::read_to_end(&mut theirs, &mut received).unwrap();
+        let came_bytes = if is_secure { whole_plaintext_bytes(&received) } else { received.len() as u64 };
+        assert!(came_bytes > 0);
+        assert_eq!(taken_bytes, came_bytes, "over TLS: {is_secure}");
+    }
+}

@@ -40,12 +40,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
     match command {
-        Command::Serve(arguments) => {
-            let source = arguments.source("serve")?;
-            let settings = source.load()?;
-            settings.verify_files()?;
-            serve::serve(source, settings)?;
-        }
+        Command::Serve(arguments) => serve::serve(arguments.source("serve")?)?,
         Command::Check(arguments) if arguments.keys => print(key_list::text().as_bytes())?,
         Command::Check(arguments) => print(check::check(&arguments.serve.source("check")?)?.as_bytes())?,
         Command::Bench(arguments) => return bench::bench(arguments),

@@ -2,12 +2,12 @@
 
 use std::error::Error;
 
-use linerate_config::{Settings, Source};
+use linerate_config::Source;
 
-/// Serves until told to stop. `source` is where a reload reads the settings anew.
+/// Serves until told to stop. `source` is where the settings are read, at the start and at each reload.
 ///
 /// # Errors
 /// Whatever keeps the server from starting, or ends it.
-pub(crate) fn serve(source: Source, settings: Settings) -> Result<(), Box<dyn Error>> {
-    Ok(linerate_server::run(source, settings)?)
+pub(crate) fn serve(source: Source) -> Result<(), Box<dyn Error>> {
+    Ok(linerate_server::run(source)?)
 }

@@ -1,14 +1,37 @@
-//! Reads at an offset that fill several buffers at once: those that never wait for a disk, and those that may.
+//! Reads at an offset that fill several buffers at once: those that never wait for a disk, and those that may. And files
+//! that are appended to.
 
 use rustix::{
-    fs::Advice,
+    fs::{Advice, OFlags},
     io::{Errno, ReadWriteFlags},
 };
 use std::{
     fs::File,
     io::{self, IoSliceMut},
     num::NonZeroU64,
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
 };
+
+/// Opens a file for appending; made if need be. A FIFO that nobody reads is an error ([`is_unread_fifo`]) and not a wait for
+/// its reader; writing to one that somebody reads waits for room.
+///
+/// # Errors
+/// The kernel's.
+pub fn append_to(path: &Path) -> io::Result<File> {
+    let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().append(true).create(true).custom_flags(without_waiting).open(path)?;
+    if !file.metadata()?.is_file() {
+        rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
+    }
+    Ok(file)
+}
+
+/// Whether [`append_to`] found a FIFO that nobody reads.
+#[must_use]
+pub fn is_unread_fifo(error: &io::Error) -> bool {
+    Errno::from_io_error(error) == Some(Errno::NXIO)
+}
 
 /// What a read that must not wait found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! A queue to a thread of its own, for what may have to wait and must not make the server wait: lines for standard
-//! error, notices to the service manager.
+//! error and for the access log, notices to the service manager. The thread ends with the process, whatever it waits for.
 
 use std::{
     io,

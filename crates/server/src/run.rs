@@ -22,21 +22,26 @@ use crate::{
 };
 use arc_swap::ArcSwap;
 use linerate_config::{Listener, ListenerKind, LogTarget, Settings, Source, cpu_ranges};
-use linerate_os::{limits, processor};
+use linerate_os::processor;
 use linerate_tls::DevelopmentCertificate;
 use sd_notify::NotifyState;
 use std::{
     fmt, io,
     net::SocketAddr,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 use tokio::sync::Notify;
+
+/// How long the end of the process waits for workers that were told to stop.
+const WORKER_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why the server did not start, or ended other than it was told to.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServeError {
+    /// Settings that cannot be read, or are wrong.
+    Settings(String),
     /// Sites that cannot be served.
     Sites(Vec<SiteFault>),
     /// Certificates that cannot be used, each with the place that names it.
@@ -79,7 +84,7 @@ impl fmt::Display for ServeError {
             Self::AccessLog { origin, target, error } => {
                 write!(formatter, "{origin}: the access log {target} cannot be opened: {error}")
             }
-            Self::Calibration(message) | Self::Cpus(message) => formatter.write_str(message),
+            Self::Settings(message) | Self::Calibration(message) | Self::Cpus(message) => formatter.write_str(message),
             Self::Worker => formatter.write_str(
                 "a worker has ended by a fault in linerate itself, and the server with it: please report what was said \
                  before",
@@ -93,20 +98,34 @@ impl std::error::Error for ServeError {}
 
 /// Serves until a signal ends it: TERM or INT at once, QUIT when all responses are sent.
 ///
-/// `source` is where a reload (HUP) reads the settings anew; `settings` is what it says now.
+/// `source` is where the settings are read, now and at a reload (HUP). Signals are taken from the beginning on: one that
+/// ends the server does so at once, while it starts as well, and what asks for a reload or for another log waits until it
+/// has started.
 ///
 /// # Errors
 /// Whatever keeps the server from starting. A server that has started ends without an error.
-pub fn run(source: Source, settings: Settings) -> Result<(), ServeError> {
-    report::tell_panics();
-    let open_files = limits::raise_open_files();
-    let result = Server::start(source, settings, open_files).and_then(|server| {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| ServeError::System { doing: "starting the control thread", error })?;
-        runtime.block_on(server.run())
+pub fn run(source: Source) -> Result<(), ServeError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| ServeError::System { doing: "starting the control thread", error })?;
+    let result = runtime.block_on(async {
+        let mut signals = signals::Signals::new()
+            .map_err(|error| ServeError::System { doing: "listening for signals", error })?;
+        report::tell_panics();
+        // INV-START-1: starting waits for disks, and for whoever feeds what it reads.
+        let starting = tokio::task::spawn_blocking(move || Server::start(source));
+        let started = tokio::select! {
+            biased;
+            () = signals.end() => return Ok(()),
+            started = starting => started,
+        };
+        let server = started
+            .map_err(|error| ServeError::System { doing: "starting", error: io::Error::other(error) })??;
+        server.run(signals).await
     });
+    // Threads that still wait for a disk are left to themselves.
+    runtime.shutdown_background();
     report::settle();
     result
 }
@@ -183,15 +202,13 @@ fn worker_cpus(settings: &Settings) -> Result<Vec<Option<usize>>, ServeError> {
 }
 
 impl Server {
-    async fn run(mut self) -> Result<(), ServeError> {
+    async fn run(mut self, mut signals: signals::Signals) -> Result<(), ServeError> {
         let admin = self.admin_socket.take().map(tokio::net::TcpListener::from_std).transpose();
         let admin =
             admin.map_err(|error| ServeError::System { doing: "opening the admin listener", error })?;
         if let Some(listener) = admin {
             tokio::spawn(admin::run(listener, Arc::clone(&self.admin_state)));
         }
-        let mut signals = signals::Signals::new()
-            .map_err(|error| ServeError::System { doing: "listening for signals", error })?;
         self.notices.tell(vec![NotifyState::Ready]);
         let mut ended = Ok(());
         loop {
@@ -253,10 +270,13 @@ impl Server {
         self.admin_state.draining.store(true, std::sync::atomic::Ordering::Relaxed);
         let limit = Duration::from_millis(self.settings.timeouts.drain_ms);
         self.tell_all(|| Command::Drain(limit));
-        while self.workers.iter().any(|worker| !worker.thread.is_finished()) {
+        // They keep to it themselves, unless one waits for a disk.
+        let give_up = Instant::now() + limit;
+        while self.workers.iter().any(|worker| !worker.thread.is_finished()) && Instant::now() < give_up {
             tokio::select! {
                 event = signals.next() => if event == signals::Event::Stop {
                     self.tell_all(|| Command::Stop);
+                    return;
                 },
                 () = tokio::time::sleep(Duration::from_millis(20)) => {}
             }
@@ -264,25 +284,33 @@ impl Server {
     }
 
     fn reopen_logs(&self) {
-        if let Some(log) = &self.log
-            && let Err(error) = log.reopen()
-        {
-            report::warn(&format!(
-                "the access log could not be reopened, the old file stays in use: {error}"
-            ));
+        if let Some(log) = &self.log {
+            log.reopen();
         }
     }
 
-    /// Waits for the workers and writes the log out.
+    /// Waits for the workers and for the log, neither for ever.
     fn finish(self) {
         self.notices.tell(vec![NotifyState::Stopping]);
+        let give_up = Instant::now() + WORKER_PATIENCE;
+        while self.workers.iter().any(|worker| !worker.thread.is_finished()) && Instant::now() < give_up {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         for worker in self.workers {
-            if worker.thread.join().is_err() {
+            if !worker.thread.is_finished() {
+                report::warn("a worker does not end: it waits for a disk, and is left behind");
+            } else if worker.thread.join().is_err() {
                 report::warn("a worker ended by a panic");
             }
         }
         if let Some(log) = self.log {
-            log.flush();
+            let unwritten = log.settle();
+            let lost = log.dropped_lines() + unwritten;
+            if lost > 0 {
+                report::warn(&format!(
+                    "the access log lacks up to {lost} lines: {unwritten} were not taken in time at the end, the others before"
+                ));
+            }
         }
         self.notices.settle();
     }

@@ -37,6 +37,15 @@ impl Signals {
         })
     }
 
+    /// One that ends the server. The others wait.
+    pub(super) async fn end(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.quit.recv() => {}
+        }
+    }
+
     /// The next one.
     pub(super) async fn next(&mut self) -> Event {
         tokio::select! {

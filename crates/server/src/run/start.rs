@@ -17,7 +17,7 @@ use crate::{
 use arc_swap::ArcSwap;
 use linerate_config::{ListenerKind, Settings, Source};
 use linerate_content::Resolver;
-use linerate_os::{processor, socket};
+use linerate_os::{limits, processor, socket};
 use linerate_tls::{Acceptor, DevelopmentCertificate, TlsError, development_certificate, state_directory};
 use std::{net::SocketAddr, sync::Arc, time::SystemTime};
 
@@ -72,8 +72,11 @@ pub(super) fn certificate_fault(settings: &Settings, error: &TlsError) -> String
 }
 
 impl Server {
-    /// Opens everything and starts the workers.
-    pub(super) fn start(source: Source, settings: Settings, open_files: u64) -> Result<Self, ServeError> {
+    /// Reads the settings, opens everything and starts the workers.
+    pub(super) fn start(source: Source) -> Result<Self, ServeError> {
+        let open_files = limits::raise_open_files();
+        let settings = source.load().map_err(|error| ServeError::Settings(error.to_string()))?;
+        settings.verify_files().map_err(|error| ServeError::Settings(error.to_string()))?;
         let cpus = worker_cpus(&settings)?;
         let costs = placement::load(&settings).map_err(ServeError::Calibration)?;
         warn_about_calibration(&costs.0);

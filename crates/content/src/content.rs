@@ -20,6 +20,7 @@ pub struct Content {
     charset: Option<Box<str>>,
     coding: Option<Coding>,
     vary: bool,
+    index_path: Option<Box<[u8]>>,
 }
 
 /// What has become of an open file since it was opened.
@@ -55,7 +56,13 @@ impl Content {
             charset: media_type.charset.map(Into::into),
             coding,
             vary,
+            index_path: None,
         }
+    }
+
+    /// The same, found at `relative` for the directory that it is in.
+    pub(crate) fn as_index(self, relative: &[u8]) -> Self {
+        Self { index_path: Some(relative.into()), ..self }
     }
 
     /// The open file. Read it at given offsets only (`pread`, `sendfile` with an offset): it is shared.
@@ -102,6 +109,12 @@ impl Content {
         self.vary
     }
 
+    /// Where it is beneath the root, if what was asked for is its directory: rules by path are about files.
+    #[must_use]
+    pub fn index_path(&self) -> Option<&[u8]> {
+        self.index_path.as_deref()
+    }
+
     /// Which file it is.
     #[must_use]
     pub fn identity(&self) -> Identity {
@@ -129,6 +142,7 @@ impl Content {
             && self.coding == other.coding
             && self.etag == other.etag
             && self.vary == other.vary
+            && self.index_path == other.index_path
     }
 
     /// Whether the tag is weak only because the file was fresh when it was opened, and would be strong by now.

@@ -28,5 +28,6 @@ pub use listing::{
     CONTENT_SECURITY_POLICY, Listing, ListingFormat, ListingView, RenderedListing, SortKey, SortOrder,
 };
 pub use policy::{EtagSource, Policy, Symlinks};
+pub use precompressed::{is_current as sibling_is_current, original_of as sibling_original};
 pub use resolve::{Blocking, Resolver};
 pub use root::{Directory, Found, Root, RootId};

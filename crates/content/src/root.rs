@@ -194,7 +194,8 @@ impl Root {
             let name = join(relative, index.as_bytes());
             match self.open_any(&name, blocking) {
                 Ok(Opened::File(file, facts)) => {
-                    return self.content(&name, file, facts, accepted, blocking).map(Found::File);
+                    let content = self.content(&name, file, facts, accepted, blocking)?;
+                    return Ok(Found::File(content.as_index(&name)));
                 }
                 Ok(Opened::Directory) | Err(ContentError::Refused(Refusal::Missing)) => {}
                 Err(other) => return Err(other),
@@ -234,7 +235,7 @@ impl Root {
         Ok(Content::new(file, facts, media_type, None, vary, etag_source))
     }
 
-    /// The sibling of `relative` in `coding`, if there is one that can be served and is not older than the original.
+    /// The sibling of `relative` in `coding`, if there is one that can be served and is current.
     fn open_sibling(
         &self,
         relative: &[u8],
@@ -244,7 +245,9 @@ impl Root {
     ) -> Result<Option<(File, Facts)>, ContentError> {
         let name = [relative, coding.file_suffix().as_bytes()].concat();
         match self.open_any(&name, blocking) {
-            Ok(Opened::File(file, facts)) if facts.modified >= original.modified => Ok(Some((file, facts))),
+            Ok(Opened::File(file, facts)) if precompressed::is_current(facts.modified, original.modified) => {
+                Ok(Some((file, facts)))
+            }
             Ok(_) | Err(ContentError::Refused(_)) => Ok(None),
             Err(other) => Err(other),
         }

@@ -160,6 +160,16 @@ fn siblings_that_are_old_missing_or_no_files_are_passed_over() {
         .set_modified(fs::metadata(site.path("a.css")).unwrap().modified().unwrap())
         .unwrap();
     assert_eq!(bytes(&choose(&root, "a.css", "br, zstd, gzip")), b"older");
+    // `brotli -k` leaves it with the whole seconds of the time.
+    let set_time = |name: &str, nanoseconds: u32| {
+        let time = std::time::UNIX_EPOCH + std::time::Duration::new(1_700_000_000, nanoseconds);
+        fs::File::options().write(true).open(site.path(name)).unwrap().set_modified(time).unwrap();
+    };
+    set_time("a.css", 987_654_321);
+    set_time("a.css.zst", 0);
+    assert_eq!(bytes(&choose(&root, "a.css", "br, zstd, gzip")), b"older");
+    set_time("a.css.zst", 987_654_320);
+    assert_eq!(bytes(&choose(&root, "a.css", "br, zstd, gzip")), b"plain");
     // A sibling does not stand in for an original that is missing.
     site.write("b.css.gz", "alone");
     assert_eq!(refusal(root.lookup(&path("b.css"), &accepted("gzip"), Blocking::Allowed)), Refusal::Missing);

@@ -1,6 +1,6 @@
 //! What was found out about the machine, before anybody judges it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use linerate_engine::kernel::{Carried as KernelCarried, Lack as KernelLack};
 use linerate_environment::{Group, Reading};
@@ -194,6 +194,12 @@ pub struct RootFacts {
     /// Whether the file system says what is in memory (`preadv2` with `RWF_NOWAIT`); not available where there is no
     /// file to ask about.
     pub tells_what_is_in_memory: Reading<bool>,
+    /// Precompressed siblings among the files.
+    pub siblings: u64,
+    /// Those that are older than their file, and so are not served.
+    pub stale_siblings: u64,
+    /// The first of those, relative to the folder.
+    pub stale_names: Vec<PathBuf>,
 }
 
 /// What encryption costs with a library and a cipher.

@@ -1,19 +1,25 @@
 //! What would be served from: memory for the page cache, and the folder that was asked about with its file system.
 
 use std::{
-    fs::{self, File},
+    ffi::OsStr,
+    fs::{self, File, Metadata},
     io::IoSliceMut,
-    os::unix::fs::MetadataExt as _,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
     path::{Path, PathBuf},
 };
 
+use linerate_content::{FileTime, sibling_is_current, sibling_original};
 use linerate_environment::{Files, Reading, value};
+use linerate_http::MediaTypes;
 use linerate_os::file::{ResidentRead, read_resident};
 
 use crate::facts::{Content, Root, RootFacts};
 
 /// So many entries of a folder and those below are looked at: a mirror has millions, and a doctor takes seconds.
 const ENTRIES_LIMIT: usize = 20_000;
+
+/// So many siblings that are not current are named; all are counted.
+const NAMED_SIBLINGS_LIMIT: usize = 5;
 
 /// Asks.
 pub(super) fn gather(files: &Files<'_>, root: Option<&Path>) -> Content {
@@ -55,13 +61,17 @@ fn look_at(files: &Files<'_>, path: &Path) -> Result<RootFacts, String> {
         bytes: 0,
         more: false,
         tells_what_is_in_memory: Reading::NotAvailable("there is no file to ask about".to_owned()),
+        siblings: 0,
+        stale_siblings: 0,
+        stale_names: Vec::new(),
     };
     count(&path, &mut facts);
     Ok(facts)
 }
 
-/// Counts files, and asks about the first that can be opened.
+/// Counts files, asks about the first that can be opened, and looks whether precompressed siblings are current.
 fn count(path: &Path, facts: &mut RootFacts) {
+    let media_types = MediaTypes::default();
     let mut folders: Vec<PathBuf> = vec![path.to_owned()];
     let mut seen = 0;
     while let Some(folder) = folders.pop() {
@@ -83,9 +93,35 @@ fn count(path: &Path, facts: &mut RootFacts) {
                 if facts.tells_what_is_in_memory.value().is_none() && metadata.len() > 0 {
                     facts.tells_what_is_in_memory = tells_what_is_in_memory(&entry.path());
                 }
+                let name = entry.file_name();
+                if let Some(original) = sibling_original(name.as_bytes(), &media_types) {
+                    let original = folder.join(OsStr::from_bytes(original));
+                    count_sibling(path, &entry.path(), &metadata, &original, facts);
+                }
             }
         }
     }
+}
+
+/// Counts a sibling of a file that is there, and whether the server would take it for current.
+fn count_sibling(root: &Path, sibling: &Path, metadata: &Metadata, original: &Path, facts: &mut RootFacts) {
+    let Ok(original) = fs::metadata(original) else { return };
+    if !original.is_file() {
+        return;
+    }
+    facts.siblings += 1;
+    if !sibling_is_current(modified(metadata), modified(&original)) {
+        facts.stale_siblings += 1;
+        if facts.stale_names.len() < NAMED_SIBLINGS_LIMIT {
+            facts.stale_names.push(sibling.strip_prefix(root).unwrap_or(sibling).to_owned());
+        }
+    }
+}
+
+fn modified(metadata: &Metadata) -> FileTime {
+    // The kernel keeps nanoseconds below a second.
+    let nanoseconds = u32::try_from(metadata.mtime_nsec()).unwrap_or(0);
+    FileTime { unix_seconds: metadata.mtime(), nanoseconds }
 }
 
 fn tells_what_is_in_memory(path: &Path) -> Reading<bool> {
@@ -166,6 +202,34 @@ mod tests {
         assert!(found.tells_what_is_in_memory.value().is_some() && found.file_system.value().is_some());
         let missing = gather(&Files::below(Path::new("/")), Some(Path::new("/linerate/none"))).root;
         assert!(missing.expect("asked for").found.expect_err("none").contains("/linerate/none: "));
+    }
+
+    #[test]
+    fn siblings_are_held_against_their_files() {
+        let root = tempfile::tempdir().expect("a folder");
+        fs::create_dir(root.path().join("below")).expect("made");
+        let write = |name: &str, unix_s: u64, nanoseconds: u32| {
+            let path = root.path().join(name);
+            fs::write(&path, name).expect("written");
+            let time = std::time::UNIX_EPOCH + std::time::Duration::new(unix_s, nanoseconds);
+            File::options()
+                .write(true)
+                .open(&path)
+                .and_then(|file| file.set_modified(time))
+                .expect("its owner may");
+        };
+        write("below/a.js", 1_700_000_000, 5);
+        // As brotli leaves it, older by an hour, newer; one without a file, and one that is never served.
+        write("below/a.js.br", 1_700_000_000, 0);
+        write("below/a.js.gz", 1_699_996_400, 5);
+        write("below/a.js.zst", 1_700_000_001, 0);
+        write("below/b.js.gz", 1, 0);
+        write("film.mp4", 1_700_000_000, 0);
+        write("film.mp4.gz", 1, 0);
+        let found = gather(&Files::below(Path::new("/")), Some(root.path())).root.expect("asked for");
+        let found = found.found.expect("it is there");
+        assert_eq!((found.siblings, found.stale_siblings), (3, 1));
+        assert_eq!(found.stale_names, [Path::new("below/a.js.gz")]);
     }
 
     #[test]

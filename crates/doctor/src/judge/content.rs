@@ -82,6 +82,7 @@ fn of_root(facts: &Facts, root: &RootFacts, findings: &mut Vec<Finding>) {
             Finding::note(GROUP, "content.residency", format!("whether workers would wait is not known: {reason}"))
         }
     });
+    findings.extend(siblings(root));
     if let Reading::Value(options) = &root.mount_options
         && !options.split(',').any(|option| option == "nodev")
     {
@@ -90,6 +91,31 @@ fn of_root(facts: &Facts, root: &RootFacts, findings: &mut Vec<Finding>) {
             "content.nodev",
             "mounted without nodev: a device among the content is opened before it is refused",
         ));
+    }
+}
+
+/// Of precompressed siblings, where there are any.
+fn siblings(root: &RootFacts) -> Option<Finding> {
+    let all = counted(root.siblings as usize, "precompressed sibling");
+    match (root.siblings, root.stale_siblings) {
+        (0, _) => None,
+        (_, 0) => Some(Finding::ok(GROUP, "content.siblings", format!("{all}, none older than its file"))),
+        (_, stale) => {
+            let names: Vec<String> = root.stale_names.iter().map(|name| format!("{name:?}")).collect();
+            let more = if stale > names.len() as u64 { ", ..." } else { "" };
+            let (is, they, them) =
+                if stale == 1 { ("is", "it is", "it") } else { ("are", "they are", "them") };
+            Some(Finding::change(
+                GROUP,
+                "content.siblings",
+                Use::Works,
+                format!(
+                    "{all}, of which {stale} {is} older than the file and therefore not served: {}{more}. Compress again \
+                     (brotli, zstd or gzip, with -kf), or touch {them} if {they} right",
+                    names.join(", ")
+                ),
+            ))
+        }
     }
 }
 

@@ -603,6 +603,9 @@ fn content_is_held_against_memory_and_the_file_system() {
         bytes: 1 << 40,
         more: false,
         tells_what_is_in_memory: Reading::Value(true),
+        siblings: 0,
+        stale_siblings: 0,
+        stale_names: Vec::new(),
     };
     let root = |found| Some(Root { path: "/srv".to_owned(), found });
     facts.content.root = root(Ok(found_there.clone()));
@@ -612,11 +615,28 @@ fn content_is_held_against_memory_and_the_file_system() {
         bytes: 10,
         mount_options: Reading::Value("rw".to_owned()),
         tells_what_is_in_memory: Reading::Value(false),
-        ..found_there
+        ..found_there.clone()
     }));
     assert_eq!(found(&facts, "content.size").verdict, Verdict::Ok);
     assert!(matches!(found(&facts, "content.residency").verdict, Verdict::Change(_)));
     note(&facts, "content.nodev", "without nodev");
+    let siblings = |siblings, stale_siblings, stale_names: &[&str]| {
+        let stale_names = stale_names.iter().map(Into::into).collect();
+        root(Ok(RootFacts { siblings, stale_siblings, stale_names, ..found_there.clone() }))
+    };
+    facts.content.root = siblings(2, 0, &[]);
+    assert_eq!(found(&facts, "content.siblings").text, "2 precompressed siblings, none older than its file");
+    facts.content.root = siblings(2, 1, &["a.js.br"]);
+    change(
+        &facts,
+        "content.siblings",
+        Use::Works,
+        "1 is older than the file and therefore not served: \"a.js.br\". ",
+        "",
+    );
+    facts.content.root = siblings(9, 6, &["a\u{1b}.br", "b.br"]);
+    change(&facts, "content.siblings", Use::Works, "6 are older", "");
+    assert!(found(&facts, "content.siblings").text.contains("\"a\\u{1b}.br\", \"b.br\", ..."));
     facts.content.root = root(Err("no such folder".to_owned()));
     change(&facts, "content.root", Use::Works, "no such folder", "");
 }

@@ -84,6 +84,25 @@ fn a_sibling_older_than_its_original_is_left_aside() {
 }
 
 #[test]
+fn a_sibling_with_the_whole_seconds_of_its_original_is_served() {
+    let (site, [_, br, ..]) = site();
+    let set_time = |name: &str, nanoseconds: u32| {
+        let time = std::time::UNIX_EPOCH + Duration::new(1_700_000_000, nanoseconds);
+        let file = fs::File::options().write(true).open(site.path().join(name)).unwrap();
+        file.set_modified(time).unwrap();
+    };
+    // As `brotli -k` leaves it.
+    set_time("app.js", 987_654_321);
+    set_time("app.js.br", 0);
+    let fixture = Fixture::start(site);
+    for transport in Transport::ALL {
+        let response = fixture.connect(transport).get("/app.js", "Accept-Encoding: br\r\n");
+        response.assert_is(200, &br);
+        assert_eq!(response.expect("Content-Encoding"), "br");
+    }
+}
+
+#[test]
 fn siblings_can_be_switched_off_and_asked_for_by_their_own_name() {
     let (site, [plain, _, _, gz]) = site();
     let fixture = Fixture::start_toml(site, "precompressed = false");

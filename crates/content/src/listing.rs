@@ -3,6 +3,7 @@
 mod html;
 mod icon;
 mod json;
+mod name;
 mod name_order;
 mod units;
 mod view;
@@ -96,10 +97,6 @@ impl Root {
     fn may_be_listed(&self, name: &[u8], file_type: FileType) -> bool {
         let policy = self.policy();
         if matches!(name, b"." | b"..") || (name.first() == Some(&b'.') && !policy.dotfiles) {
-            return false;
-        }
-        // The HTTP layer takes no control byte in a path, so no link could lead there.
-        if name.iter().any(u8::is_ascii_control) {
             return false;
         }
         match file_type {

@@ -96,7 +96,6 @@ fn what_is_not_served_is_not_shown() {
     site.write("file", "1234");
     site.write(".hidden", "");
     site.write(".well-known/x", "");
-    site.write("line\nbreak", "");
     fs::create_dir(site.path("dir")).unwrap();
     site.link("file", "to-file");
     site.link("dir", "to-dir");
@@ -124,7 +123,7 @@ fn what_is_not_served_is_not_shown() {
 #[test]
 fn no_name_breaks_the_page_or_its_link() {
     let site = Site::new();
-    let odd: [&[u8]; 10] = [
+    let odd: [&[u8]; 15] = [
         b"a b?#%&.txt",
         b"<script>alert(1)</script>"[..8].as_ref(),
         b"\"><img src=x onerror=alert(1)>",
@@ -135,6 +134,11 @@ fn no_name_breaks_the_page_or_its_link() {
         "ünïcödé".as_bytes(),
         b"\\evil",
         b"%2e%2e",
+        b"line\r\nbreak",
+        b"\x1b[31mred\x07",
+        b"\x7f",
+        "ann\u{202e}txt.exe".as_bytes(),
+        b"\x01",
     ];
     for name in odd {
         fs::write(site.path(std::ffi::OsStr::from_bytes(name)), "x").unwrap();
@@ -150,7 +154,17 @@ fn no_name_breaks_the_page_or_its_link() {
             && page.contains("it&#39;s")
             && page.contains("a b?#%&amp;.txt")
     );
+    // Nothing that moves other characters, or cannot be seen, is in the page or in the document.
+    assert!(page.contains("<bdi>ann<b>U+202E</b>txt.exe</bdi>"));
+    assert!(page.contains("<bdi>line<b>\u{240d}</b><b>\u{240a}</b>break</bdi>"));
+    let hidden = |character: char| character != '\n' && (character.is_control() || character == '\u{202e}');
+    assert!(!page.contains(hidden));
+    let as_json = ListingView { format: ListingFormat::Json, ..ListingView::default() };
+    let text = String::from_utf8(listing.render(as_json).body).unwrap();
+    assert!(!text.contains(hidden) && text.contains("ann\\u202etxt.exe"));
     let document = json(&mut listing, SortKey::Name, SortOrder::Ascending);
+    assert!(names(&document).contains(&"ann\u{202e}txt.exe"));
+    assert_eq!(document["files"], odd.len());
     let entries = document["entries"].as_array().unwrap();
     assert_eq!(entries.len(), 2 * odd.len());
     for entry in entries {

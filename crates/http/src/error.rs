@@ -1,5 +1,6 @@
 //! What can be wrong with a request (the peer's fault) and with a setting (the operator's), kept apart.
 
+use crate::header_field::HeaderValueFault;
 use crate::status::Status;
 use std::fmt;
 
@@ -95,8 +96,10 @@ request_errors! {
     PathEscape => BadRequest, "The path has a percent sign without two hexadecimal digits after it.";
     /// `%2F`: a slash within a file name cannot exist.
     PathEncodedSlash => BadRequest, "The path has an encoded slash.";
-    /// A NUL or another control byte, encoded or not.
-    PathControlByte => BadRequest, "The path has a control character.";
+    /// `%00`: a NUL within a file name cannot exist.
+    PathNul => BadRequest, "The path has an encoded NUL.";
+    /// A control byte that is not encoded (RFC 3986 section 2.1).
+    PathControlByte => BadRequest, "The path has a control character that is not encoded.";
     /// A `..` segment, encoded or not.
     PathParent => BadRequest, "The path has a segment of two dots.";
 }
@@ -135,15 +138,19 @@ pub enum SettingError {
         /// The name as given.
         name: String,
     },
-    /// A header value with control or non-ASCII characters, or with space around it.
+    /// A header value that may not stand in a response's head.
     HeaderValue {
-        /// The name of the header.
-        name: String,
+        /// The value as given.
+        value: String,
+        /// What is wrong with it.
+        fault: HeaderValueFault,
     },
     /// A header that the server writes itself.
     HeaderReserved {
-        /// The name as given.
-        name: String,
+        /// The name as it is registered.
+        name: &'static str,
+        /// What to use instead, with a colon before it; empty where there is nothing.
+        instead: &'static str,
     },
 }
 
@@ -163,18 +170,34 @@ impl fmt::Display for SettingError {
                 write!(formatter, "{charset:?} is not a charset: write it as in \"utf-8\"")
             }
             Self::HeaderName { name } => {
-                write!(formatter, "{name:?} is not a header name: use letters, digits and hyphens")
+                write!(formatter, "{} is no header name: letters, digits and - are allowed", quoted(name))
             }
-            Self::HeaderValue { name } => {
-                write!(
+            Self::HeaderValue { value, fault } => match fault {
+                HeaderValueFault::TooLong { limit_bytes } => {
+                    write!(formatter, "the header value is longer than {limit_bytes} bytes")
+                }
+                HeaderValueFault::SpaceAtTheEnds => {
+                    write!(formatter, "header value {} has space at its ends", quoted(value))
+                }
+                HeaderValueFault::Characters => write!(
                     formatter,
-                    "the value of header {name:?} must be printable ASCII without space around it"
-                )
-            }
-            Self::HeaderReserved { name } => {
-                write!(formatter, "header {name:?} is written by the server itself: remove it")
+                    "header value {} contains characters outside of visible ASCII and space",
+                    quoted(value)
+                ),
+            },
+            Self::HeaderReserved { name, instead } => {
+                write!(formatter, "{name} is written by the server itself{instead}")
             }
         }
+    }
+}
+
+/// What was given, escaped, and no more of it than a message can hold.
+fn quoted(text: &str) -> String {
+    const LIMIT_CHARACTERS: usize = 64;
+    match text.char_indices().nth(LIMIT_CHARACTERS) {
+        Some((end, _)) => format!("{:?}", format!("{}…", &text[..end])),
+        None => format!("{text:?}"),
     }
 }
 

@@ -2,18 +2,18 @@
 
 use std::fmt::{self, Write};
 
-use linerate_http::{encode_path, escape_html};
+use linerate_http::encode_path;
 
 use super::icon::SYMBOLS;
 use super::units::{Grouped, HumanSize, ShortTimestamp, Timestamp};
 use super::view::{ListingView, SortKey, SortOrder};
-use super::{ListedEntry, Listing};
+use super::{ListedEntry, Listing, name};
 
 const STYLE: &str = include_str!("style.css");
 
 /// The Content-Security-Policy a listing is to be sent with: its own style sheet (by its SHA-256) and nothing else.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; \
-     style-src 'sha256-BhI33fcDi/0ID24/sZltV7oMJE9jWy0gA79Sk0k44DM='; img-src data:; \
+     style-src 'sha256-b5mhIJNRZ3k0ZaF+VhSEacnhPopoVJUZWbWmzAQwGMQ='; img-src data:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// A typical row, to reserve memory by.
@@ -32,7 +32,7 @@ fn write_page(page: &mut String, listing: &Listing, view: ListingView) -> fmt::R
     page.write_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")?;
     // An icon of nothing: the browser asks the server for /favicon.ico otherwise.
     page.write_str("<link rel=\"icon\" href=\"data:,\">\n")?;
-    writeln!(page, "<title>Index of /{}</title>", escaped(&listing.relative))?;
+    writeln!(page, "<title>Index of /{}</title>", name::plain_html(&listing.relative))?;
     write!(page, "<style>{STYLE}</style>\n{SYMBOLS}<main>\n")?;
     write_breadcrumb(page, listing)?;
     page.write_str("<table>\n<thead><tr>")?;
@@ -67,9 +67,9 @@ fn write_breadcrumb(page: &mut String, listing: &Listing) -> fmt::Result {
         let up = depth - position - 1;
         page.write_str("<i>/</i>")?;
         if up == 0 {
-            write!(page, "<bdi>{}</bdi>", escaped(segment))?;
+            write!(page, "<bdi>{}</bdi>", name::html(segment))?;
         } else {
-            write!(page, "<a href=\"{}\"><bdi>{}</bdi></a>", "../".repeat(up), escaped(segment))?;
+            write!(page, "<a href=\"{}\"><bdi>{}</bdi></a>", "../".repeat(up), name::html(segment))?;
         }
     }
     page.write_str("</h1>\n")
@@ -97,7 +97,7 @@ fn write_column(page: &mut String, view: ListingView, key: SortKey, title: &str,
 fn write_row(page: &mut String, entry: &ListedEntry) -> fmt::Result {
     let (class, slash) = if entry.is_directory { (" class=\"directory\"", "/") } else { ("", "") };
     write!(page, "<tr{class}><td><a href=\"{}{slash}\">{}", encode_path(&entry.name), entry.icon)?;
-    write!(page, "<bdi>{}{slash}</bdi></a></td>", escaped(&entry.name))?;
+    write!(page, "<bdi>{}{slash}</bdi></a></td>", name::html(&entry.name))?;
     if entry.is_directory {
         page.write_str("<td class=\"size\"></td>")?;
     } else {
@@ -133,9 +133,4 @@ fn write_totals(page: &mut String, listing: &Listing) -> fmt::Result {
         write!(page, " · {} {noun}", Grouped(directories as u64))?;
     }
     page.write_str(" · times are UTC · <a href=\"?format=json\" rel=\"nofollow\">JSON</a></p>\n")
-}
-
-/// A name as HTML text or within a quoted attribute: bytes that are not UTF-8 as U+FFFD.
-fn escaped(name: &[u8]) -> String {
-    escape_html(&String::from_utf8_lossy(name))
 }

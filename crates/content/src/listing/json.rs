@@ -3,8 +3,8 @@
 use linerate_http::encode_path;
 use serde::Serialize;
 
-use super::Listing;
 use super::units::Timestamp;
+use super::{Listing, name};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -19,7 +19,7 @@ struct Document<'a> {
 
 #[derive(Serialize)]
 struct Entry<'a> {
-    /// For people: bytes that are not UTF-8 are U+FFFD.
+    /// For people: bytes that are not UTF-8 are U+FFFD, and what cannot be seen is escaped.
     name: std::borrow::Cow<'a, str>,
     /// For programs: exact, relative to this directory.
     href: String,
@@ -48,5 +48,5 @@ pub(super) fn render(listing: &Listing) -> Vec<u8> {
         entries: entries.collect(),
     };
     // Strings, numbers and no maps: there is nothing in it that JSON can't say.
-    serde_json::to_vec(&document).unwrap_or_default()
+    name::escaped_json(serde_json::to_string(&document).unwrap_or_default()).into_bytes()
 }

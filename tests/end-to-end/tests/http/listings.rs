@@ -95,6 +95,47 @@ fn json_tells_exactly_what_is_there() {
 }
 
 #[test]
+fn names_with_controls_are_listed_shown_and_reachable() {
+    let site = Site::empty();
+    let names = ["line\r\nbreak", "\u{1b}[31mred", "\u{1}", "\u{7f}", "tab\tulator", "ann\u{202e}txt.exe"];
+    for name in names {
+        site.add(name, name.as_bytes());
+        site.add(&format!("{name} folder/{name}"), name.as_bytes());
+    }
+    let fixture = Fixture::start(site);
+    for transport in Transport::ALL {
+        let mut connection = fixture.connect(transport);
+        let page = connection.get("/", "").text();
+        assert!(page.contains("<bdi>ann<b>U+202E</b>txt.exe</bdi>"), "{page}");
+        assert!(page.contains("<bdi>line<b>\u{240d}</b><b>\u{240a}</b>break</bdi>"), "{page}");
+        let is_hidden =
+            |character: char| character != '\n' && (character.is_control() || character == '\u{202e}');
+        assert!(!page.contains(is_hidden));
+        let document = connection.get("/?format=json", "").text();
+        assert!(!document.contains(is_hidden));
+        let document: Value = serde_json::from_str(&document).expect("JSON");
+        assert_eq!(
+            (&document["files"], &document["directories"]),
+            (&names.len().into(), &names.len().into())
+        );
+        for entry in document["entries"].as_array().unwrap() {
+            let (name, href) = (entry["name"].as_str().unwrap(), entry["href"].as_str().unwrap());
+            let name = name.trim_end_matches(" folder");
+            let file = href.trim_end_matches("%20folder/");
+            let target = if file == href { format!("/{href}") } else { format!("/{href}{file}") };
+            connection.get(&target, "").assert_is(200, name.as_bytes());
+            if file != href {
+                let below = connection.get(&format!("/{href}"), "").text();
+                assert!(below.contains("<title>Index of /") && !below.contains(is_hidden), "{below}");
+                // Without its slash it is redirected to the same place, and the header is whole.
+                let redirect = connection.get(&format!("/{}", href.trim_end_matches('/')), "");
+                assert_eq!((redirect.status, redirect.expect("Location")), (301, &*format!("/{href}")));
+            }
+        }
+    }
+}
+
+#[test]
 fn accept_chooses_the_format_where_the_query_does_not() {
     let fixture = Fixture::start_toml(site(), "headers = [{ path = \"/**\", set = { Vary = \"Origin\" } }]");
     let (html, json) = ("text/html; charset=utf-8", "application/json");

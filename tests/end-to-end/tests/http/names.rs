@@ -21,6 +21,9 @@ fn every_name_a_file_can_have_can_be_asked_for() {
         ("quote'\"<>.txt", "/quote'%22%3C%3E.txt"),
         ("semi;colon:.txt", "/semi;colon:.txt"),
         ("🎬 film.txt", "/%F0%9F%8E%AC%20film.txt"),
+        ("line\r\nbreak.txt", "/line%0D%0Abreak.txt"),
+        ("\u{1b}[31mred\u{7f}.txt", "/%1B%5b31mred%7F.txt"),
+        ("ann\u{202e}txt.exe", "/ann%E2%80%AEtxt.exe"),
     ];
     for (name, _) in names {
         site.add(name, name.as_bytes());

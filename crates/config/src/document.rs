@@ -278,7 +278,7 @@ pub(crate) struct FreeEntry<'a> {
 
 impl FreeEntry<'_> {
     /// Reports the error about the name, if it is one.
-    pub(crate) fn name_kept(self, result: Result<(), Error>) -> Option<()> {
+    pub(crate) fn name_kept<T>(self, result: Result<T, Error>) -> Option<T> {
         result.map_err(|error| self.value.fault_at(self.name_offset, &error)).ok()
     }
 }

@@ -94,6 +94,12 @@ impl Error {
     }
 }
 
+impl From<linerate_http::SettingError> for Error {
+    fn from(error: linerate_http::SettingError) -> Self {
+        Error::value(error.to_string())
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

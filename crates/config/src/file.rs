@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use linerate_http::{HEADER_COUNT_CAP, HeaderField, HeaderName, MediaTypes, RANGES_CAP};
 use toml::de::DeTable;
 
 use crate::document::{Document, FreeEntry, Table, Value};
@@ -11,7 +12,7 @@ use crate::rules::{Draft, Said, SiteDraft};
 use crate::settings::{CalibrationFile, KernelEngine, Limits, Placement, Timeouts, Tls, UserEngine};
 use crate::site::{CacheControlRule, CertificateFiles, HeaderRule, SitePolicy};
 use crate::unclosed::Unclosed;
-use crate::{AdminAddress, Error, Fault, Hsts, ListenAddress, LogTarget, Origin, header, site_name};
+use crate::{AdminAddress, Error, Fault, Hsts, ListenAddress, LogTarget, Origin, site_name};
 
 const SECOND_MS: u64 = 1_000;
 const HOUR_MS: u64 = 3_600 * SECOND_MS;
@@ -148,10 +149,10 @@ fn read_limits(table: Table<'_>, limits: &mut Limits) {
     table.set("connections", &mut limits.connections, |value| value.integer(1..=10_000_000));
     table.set("head", &mut limits.head_bytes, |value| value.size_bytes(KIB..=MIB));
     table.set("request_line", &mut limits.request_line_bytes, |value| value.size_bytes(256..=64 * KIB));
-    // As many as are ever accepted: `HEADER_COUNT_CAP` of linerate-http.
-    table.set("header_count", &mut limits.header_count, |value| value.integer(1..=128));
-    // `RANGES_CAP`, likewise.
-    table.set("ranges_per_request", &mut limits.ranges_per_request, |value| value.integer(1..=128));
+    table.set("header_count", &mut limits.header_count, |value| value.integer(1..=HEADER_COUNT_CAP as u64));
+    table.set("ranges_per_request", &mut limits.ranges_per_request, |value| {
+        value.integer(1..=RANGES_CAP as u64)
+    });
     table.set("listing_entries", &mut limits.listing_entries, |value| value.integer(1..=1_000_000));
     table.set("open_files_cached", &mut limits.open_files_cached, |value| value.integer(0..=1_000_000));
     table.set("mapped", &mut limits.mapped_bytes, |value| value.size_bytes(0..=64 * TIB));
@@ -274,7 +275,7 @@ fn read_media_type(entry: FreeEntry<'_>) -> Option<(String, String)> {
     let FreeEntry { name: extension, value, .. } = entry;
     if extension.is_empty() || extension.contains(['.', '/', '\0']) || extension.to_lowercase() != extension {
         let message = "extensions are written in lower case and without dots, like m4s";
-        return entry.name_kept(Err(Error::value(message))).and(None);
+        return entry.name_kept(Err(Error::value(message)));
     }
     let media_type = value.text()?;
     let essence = media_type.split(';').next().unwrap_or_default().trim_end();
@@ -286,7 +287,7 @@ fn read_media_type(entry: FreeEntry<'_>) -> Option<(String, String)> {
         value.fault("a media type is needed, like \"video/mp4\"");
         return None;
     }
-    value.kept(header::check_value(media_type))?;
+    value.kept(MediaTypes::with_overrides([(extension, media_type)]).map_err(Error::from))?;
     Some((extension.to_owned(), media_type.to_owned()))
 }
 
@@ -307,15 +308,38 @@ fn read_hsts(value: Value<'_>) -> Option<Hsts> {
 fn read_header_rule(value: Value<'_>) -> Option<HeaderRule> {
     let table = value.table(Section::Headers)?;
     let path = table.required("path").and_then(Value::parsed);
-    let headers: Vec<_> = table.required("set")?.free_entries()?.into_iter().map(read_header).collect();
-    Some(HeaderRule { path: path?, headers: headers.into_iter().collect::<Option<_>>()? })
+    let unset = table.value("unset").map(|names| names.list(read_header_name));
+    // A rule that only takes headers away sets none.
+    let set = if unset.is_some() { table.value("set") } else { Some(table.required("set")?) };
+    let set = set.map_or(Some(Vec::new()), read_headers);
+    Some(HeaderRule { path: path?, set: set?, unset: unset.unwrap_or(Some(Vec::new()))? })
 }
 
-fn read_header(entry: FreeEntry<'_>) -> Option<(String, String)> {
-    entry.name_kept(header::check_name(entry.name))?;
+fn read_headers(value: Value<'_>) -> Option<Vec<HeaderField>> {
+    let mut fields: Vec<HeaderField> = Vec::new();
+    let mut all_are_read = true;
+    for entry in value.free_entries()? {
+        match read_header(entry) {
+            // TOML tells X-A and x-a apart, HTTP does not.
+            Some(field) if fields.iter().any(|known| known.name() == field.name()) => {
+                entry.name_kept::<()>(Err(Error::value(format!("{} is set twice", field.name()))));
+                all_are_read = false;
+            }
+            Some(field) => fields.push(field),
+            None => all_are_read = false,
+        }
+    }
+    all_are_read.then_some(fields)
+}
+
+fn read_header(entry: FreeEntry<'_>) -> Option<HeaderField> {
+    let name = entry.name_kept(HeaderName::parse(entry.name).map_err(Error::from))?;
     let text = entry.value.text()?;
-    entry.value.kept(header::check_value(text))?;
-    Some((entry.name.to_owned(), text.to_owned()))
+    entry.value.kept(HeaderField::new(name, text).map_err(Error::from))
+}
+
+fn read_header_name(value: Value<'_>) -> Option<HeaderName> {
+    value.kept(HeaderName::parse(value.text()?).map_err(Error::from))
 }
 
 fn read_cache_control_rule(value: Value<'_>) -> Option<CacheControlRule> {
@@ -323,12 +347,10 @@ fn read_cache_control_rule(value: Value<'_>) -> Option<CacheControlRule> {
     let (path, directives) = (table.required("path").and_then(Value::parsed), table.required("value"));
     let directives = directives?;
     let text = directives.text()?;
-    directives.kept(header::check_value(text).and_then(|()| {
-        if text.is_empty() {
-            Err(Error::value("directives are needed, like \"max-age=3600\""))
-        } else {
-            Ok(())
-        }
-    }))?;
-    Some(CacheControlRule { path: path?, value: text.to_owned() })
+    if text.is_empty() {
+        directives.fault("directives are needed, like \"max-age=3600\"");
+        return None;
+    }
+    let field = directives.kept(HeaderField::new(HeaderName::CACHE_CONTROL, text).map_err(Error::from))?;
+    Some(CacheControlRule { path: path?, field })
 }

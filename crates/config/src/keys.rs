@@ -77,11 +77,13 @@ impl Section {
             Section::Hsts => ("hsts = { ... }", "Strict-Transport-Security."),
             Section::Headers => (
                 "headers = [{ ... }]",
-                "Response headers by path: every rule that covers the path adds its own; a later rule wins.",
+                "Headers of every response, errors as well, by path: every rule that covers the path adds its own; a later \
+                 rule wins. X-Content-Type-Options: nosniff is there without being asked for; unset takes it away. Pages \
+                 that the server makes have a Content-Security-Policy of their own where no rule sets one.",
             ),
             Section::CacheControl => (
                 "cache_control = [{ ... }]",
-                "Cache-Control by path: the last rule that covers the path wins.",
+                "Cache-Control by path, on all responses but errors: the last rule that covers the path wins.",
             ),
         }
     }
@@ -546,9 +548,9 @@ pub const KEYS: &[Key] = &[
     key(
         Section::Site,
         "headers",
-        "list of { path, set }",
+        "list of { path, set, unset }",
         "[]",
-        r#"[{ path = "/**", set = { X-Content-Type-Options = "nosniff" } }]"#,
+        r#"[{ path = "/**", set = { Referrer-Policy = "same-origin" } }]"#,
         "Response headers by path.",
     ),
     key(
@@ -598,8 +600,8 @@ pub const KEYS: &[Key] = &[
         "pattern",
         "(required)",
         r#""/static/**""#,
-        "The decoded paths it covers: ? is one character, * any within a segment, ** any; without / it is about file \
-         names.",
+        "The decoded paths it covers, those of folders with / at the end: ? is one character, * any within a segment, \
+         ** any; without / it is about file names.",
     ),
     key(
         Section::Headers,
@@ -607,7 +609,15 @@ pub const KEYS: &[Key] = &[
         "table of NAME = \"VALUE\"",
         "(required)",
         r#"{ Access-Control-Allow-Origin = "*" }"#,
-        "The headers.",
+        "The headers; not needed beside unset.",
+    ),
+    key(
+        Section::Headers,
+        "unset",
+        "list of strings",
+        "[]",
+        r#"["X-Content-Type-Options"]"#,
+        "Headers that are not sent, whichever earlier rule sets them.",
     ),
     key(
         Section::CacheControl,

@@ -6,6 +6,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use linerate_http::{DEFAULT_RANGES_LIMIT, RequestLimits};
+
 use crate::{
     CipherSuites, CpuList, EngineChoice, Error, Groups, Listener, ListenerKind, LogFormat, Origin, Site,
     TlsVersion,
@@ -122,12 +124,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
+        let request = RequestLimits::default();
         Limits {
             connections: 65_536,
-            head_bytes: 32 << 10,
-            request_line_bytes: 8 << 10,
-            header_count: 100,
-            ranges_per_request: 16,
+            head_bytes: request.head_bytes,
+            request_line_bytes: request.request_line_bytes,
+            header_count: request.header_count,
+            ranges_per_request: DEFAULT_RANGES_LIMIT,
             listing_entries: 10_000,
             open_files_cached: 1024,
             mapped_bytes: 4 << 30,

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use linerate_http::{HeaderField, HeaderName};
+
 use crate::{Hsts, Origin, PathGlob, Symlinks};
 
 /// A folder served under some names.
@@ -54,9 +56,10 @@ pub struct SitePolicy {
     pub media_types: BTreeMap<String, String>,
     /// Strict-Transport-Security.
     pub hsts: Option<Hsts>,
-    /// Headers by path; every rule that covers the path adds its own, a later rule's replace an earlier one's.
+    /// Headers by path, on every response of the site; every rule that covers the path adds its own, a later rule's
+    /// replace an earlier one's.
     pub headers: Vec<HeaderRule>,
-    /// Cache-Control by path; the last rule that covers the path wins.
+    /// Cache-Control by path, on all responses but errors; the last rule that covers the path wins.
     pub cache_control: Vec<CacheControlRule>,
 }
 
@@ -83,8 +86,11 @@ impl Default for SitePolicy {
 pub struct HeaderRule {
     /// The paths.
     pub path: PathGlob,
-    /// Names and values, in the order of the file. None is one that the server writes itself.
-    pub headers: Vec<(String, String)>,
+    /// The fields that responses have, in the order of the file; each in the place of what an earlier rule, or the
+    /// server where nothing is said, has under its name.
+    pub set: Vec<HeaderField>,
+    /// The fields that responses do not have, whichever earlier rule set them.
+    pub unset: Vec<HeaderName>,
 }
 
 /// The Cache-Control header for some paths.
@@ -92,6 +98,6 @@ pub struct HeaderRule {
 pub struct CacheControlRule {
     /// The paths.
     pub path: PathGlob,
-    /// The header's value.
-    pub value: String,
+    /// The header.
+    pub field: HeaderField,
 }

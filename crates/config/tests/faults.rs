@@ -180,6 +180,46 @@ fn sites_that_are_wrong() {
             "f:2:47: headers.set: Date is written by the server itself",
         ),
         (
+            "headers = [{ path = \"/**\", set = { server = \"x\" } }]",
+            "f:2:36: headers.set: Server is written by the server itself",
+        ),
+        (
+            "headers = [{ path = \"/**\", set = { ALLOW = \"x\" } }]",
+            "f:2:36: headers.set: Allow is written by the server itself",
+        ),
+        (
+            "headers = [{ path = \"/**\", set = { Proxy-Connection = \"x\" } }]",
+            "f:2:36: headers.set: Proxy-Connection is written by the server itself",
+        ),
+        (
+            "headers = [{ path = \"/**\", set = { Cache-control = \"x\" } }]",
+            "f:2:36: headers.set: Cache-Control is written by the server itself: use cache_control",
+        ),
+        (
+            "headers = [{ path = \"/**\", set = { X-A = \"1\", x-a = \"2\" } }]",
+            "f:2:47: headers.set: x-a is set twice",
+        ),
+        (
+            "headers = [{ path = \"/**\", unset = [\"X-A\", \"server\"] }]",
+            "f:2:44: headers.unset: Server is written by the server itself",
+        ),
+        (
+            "headers = [{ path = \"/**\", unset = [\"X A\"] }]",
+            "f:2:37: headers.unset: \"X A\" is no header name: letters, digits and - are allowed",
+        ),
+        (
+            "headers = [{ path = \"/**\", set = { X-A = \" 1\" } }]",
+            "f:2:42: headers.set: header value \" 1\" has space at its ends",
+        ),
+        (
+            "media_types = { aaaaaaaaaaaaaaaaa = \"a/b\" }",
+            "f:2:37: site.media_types: \"aaaaaaaaaaaaaaaaa\" is not a file name extension: write it as in \"mp4\"",
+        ),
+        (
+            "media_types = { m4s = \"a/b;\\tc\" }",
+            "f:2:23: site.media_types: \"a/b;\\tc\", given for \"m4s\", is not a media type: write it as in \"video/mp4\"",
+        ),
+        (
             "headers = [{ path = \"/**\", set = { X-A = \"1\\r\\nX-B: 2\" } }]",
             "f:2:42: headers.set: header value \"1\\r\\nX-B: 2\" contains characters outside of visible ASCII and space",
         ),

@@ -25,6 +25,9 @@ fn file_with(key: &Key, value: &str) -> String {
         Section::Headers if *name == "path" => {
             format!("{site}headers = [{{ path = {value}, set = {{}} }}]\n")
         }
+        Section::Headers if *name == "unset" => {
+            format!("{site}headers = [{{ path = \"/\", set = {{}}, unset = {value} }}]\n")
+        }
         Section::Headers => format!("{site}headers = [{{ path = \"/\", set = {value} }}]\n"),
         Section::CacheControl if *name == "path" => {
             format!("{site}cache_control = [{{ path = {value}, value = \"x\" }}]\n")
@@ -60,6 +63,7 @@ fn every_default_is_what_holds_without_the_key() {
                 let include = if key.name == "preload" { "include_subdomains = true, " } else { "" };
                 format!("[[site]]\nroot = \"r\"\nhsts = {{ {include}max_age = \"400d\" }}\n")
             }
+            Section::Headers => "[[site]]\nroot = \"r\"\nheaders = [{ path = \"/\", set = {} }]\n".to_owned(),
             _ => "[[site]]\nroot = \"r\"\n".to_owned(),
         };
         assert_eq!(told(&file_with(key, key.default)), told(&without), "{}", key.name);

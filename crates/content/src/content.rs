@@ -61,7 +61,7 @@ impl Content {
     }
 
     /// The same, found at `relative` for the directory that it is in.
-    pub(crate) fn as_index(self, relative: &[u8]) -> Self {
+    pub(crate) fn found_for_directory(self, relative: &[u8]) -> Self {
         Self { index_path: Some(relative.into()), ..self }
     }
 

@@ -195,7 +195,7 @@ impl Root {
             match self.open_any(&name, blocking) {
                 Ok(Opened::File(file, facts)) => {
                     let content = self.content(&name, file, facts, accepted, blocking)?;
-                    return Ok(Found::File(content.as_index(&name)));
+                    return Ok(Found::File(content.found_for_directory(&name)));
                 }
                 Ok(Opened::Directory) | Err(ContentError::Refused(Refusal::Missing)) => {}
                 Err(other) => return Err(other),

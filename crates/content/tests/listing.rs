@@ -156,7 +156,7 @@ fn no_name_breaks_the_page_or_its_link() {
     );
     // Nothing that moves other characters, or cannot be seen, is in the page or in the document.
     assert!(page.contains("<bdi>ann<b>U+202E</b>txt.exe</bdi>"));
-    assert!(page.contains("<bdi>line<b>\u{240d}</b><b>\u{240a}</b>break</bdi>"));
+    assert!(page.contains("<bdi>line<b>U+000D</b><b>U+000A</b>break</bdi>"));
     let hidden = |character: char| character != '\n' && (character.is_control() || character == '\u{202e}');
     assert!(!page.contains(hidden));
     let as_json = ListingView { format: ListingFormat::Json, ..ListingView::default() };

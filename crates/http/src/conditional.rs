@@ -71,6 +71,15 @@ impl<'a> Iterator for EntityTags<'a> {
     }
 }
 
+/// How old a time of change must be to stand for the bytes (RFC 9110 section 8.8.2.2): a file that changed just
+/// now may change again within the same second and keep its date.
+///
+/// The RFC asks for a second where both times are by one clock. A file's can be by another, a file server's or
+/// that of the machine that it was copied from; the minute of RFC 7232 allows for clocks that differ. A client
+/// that has to be refused gets the whole file, which is never wrong, and most come with a tag, which is strong
+/// after two seconds.
+const STRONG_DATE_AGE_S: i64 = 60;
+
 /// What a condition is weighed against: the representation as it is now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Validators<'a> {
@@ -142,14 +151,18 @@ impl Conditions<'_> {
         Precondition::Proceed
     }
 
-    /// Whether Range counts: If-Range is absent or names exactly this representation (RFC 9110 section
-    /// 13.1.5). A tag must match strongly, a date exactly.
+    /// Whether Range counts at `now_unix_s`, the time in Date: If-Range is absent or names exactly this
+    /// representation (RFC 9110 section 13.1.5). A tag must match strongly, a date exactly, and the date must be
+    /// a strong validator.
     #[must_use]
-    pub fn allow_range(&self, validators: &Validators<'_>) -> bool {
+    pub fn allow_range(&self, validators: &Validators<'_>, now_unix_s: i64) -> bool {
         let Some(value) = self.if_range else { return true };
         match EntityTag::parse(value) {
             Some(tag) => validators.tag().is_some_and(|current| current.matches_strongly(&tag)),
-            None => parse_http_date(value).is_some_and(|date| validators.modified_unix_s == Some(date)),
+            None => parse_http_date(value).is_some_and(|date| {
+                let age_s = now_unix_s.saturating_sub(date);
+                validators.modified_unix_s == Some(date) && age_s >= STRONG_DATE_AGE_S
+            }),
         }
     }
 }
@@ -272,10 +285,12 @@ mod tests {
 
     #[test]
     fn if_range_needs_exactly_this_representation() {
-        let allow = |value: &'static [u8], validators| {
-            Conditions { if_range: Some(value), ..Conditions::default() }.allow_range(validators)
+        const CHANGED: i64 = 784_111_777;
+        let allow_at = |value: &'static [u8], validators: &Validators<'_>, now_unix_s| {
+            Conditions { if_range: Some(value), ..Conditions::default() }.allow_range(validators, now_unix_s)
         };
-        assert!(Conditions::default().allow_range(&STRONG));
+        let allow = |value, validators: &Validators<'_>| allow_at(value, validators, CHANGED + 3600);
+        assert!(Conditions::default().allow_range(&STRONG, CHANGED));
         assert!(allow(b"\"v1\"", &STRONG));
         assert!(!allow(b"\"v2\"", &STRONG));
         assert!(!allow(b"W/\"v1\"", &STRONG));
@@ -286,5 +301,11 @@ mod tests {
         assert!(!allow(b"*", &STRONG));
         assert!(!allow(b"", &STRONG));
         assert!(!allow(SAME, &Validators::default()));
+        // A date is a strong validator only of what has not changed for a while, a tag always.
+        assert!(allow_at(SAME, &STRONG, CHANGED + STRONG_DATE_AGE_S));
+        assert!(!allow_at(SAME, &STRONG, CHANGED + STRONG_DATE_AGE_S - 1));
+        assert!(!allow_at(SAME, &STRONG, CHANGED));
+        assert!(!allow_at(SAME, &STRONG, CHANGED - 3600));
+        assert!(allow_at(b"\"v1\"", &STRONG, CHANGED));
     }
 }

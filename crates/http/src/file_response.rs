@@ -59,7 +59,7 @@ impl Responder<'_> {
         match request.range {
             Some(value)
                 if request.method == Method::Get
-                    && request.conditions.allow_range(&representation.validators) =>
+                    && request.conditions.allow_range(&representation.validators, self.now.unix_s()) =>
             {
                 select_ranges(value, representation.length_bytes, self.ranges_limit)
             }
@@ -71,7 +71,7 @@ impl Responder<'_> {
         self.begin(Status::Ok, head);
         write_content_type(representation.media_type, head);
         number_field(head, "Content-Length: ", representation.length_bytes);
-        self.describe(representation, head);
+        self.describe(Status::Ok, representation, head);
         let range = ByteRange { start: 0, length: representation.length_bytes };
         let body = if range.length == 0 { Body::None } else { Body::Range(range) };
         self.plan(Status::Ok, range.length, body)
@@ -87,7 +87,7 @@ impl Responder<'_> {
         write_content_type(representation.media_type, head);
         number_field(head, "Content-Length: ", range.length);
         write_content_range(range, representation.length_bytes, head);
-        self.describe(representation, head);
+        self.describe(Status::PartialContent, representation, head);
         self.plan(Status::PartialContent, range.length, Body::Range(range))
     }
 
@@ -112,7 +112,7 @@ impl Responder<'_> {
         head.extend_from_slice(boundary.as_bytes());
         head.extend_from_slice(b"\r\n");
         number_field(head, "Content-Length: ", content_bytes);
-        self.describe(representation, head);
+        self.describe(Status::PartialContent, representation, head);
         self.plan(Status::PartialContent, content_bytes, Body::Multipart(Multipart { parts, closing }))
     }
 
@@ -120,18 +120,18 @@ impl Responder<'_> {
     fn not_modified(&self, representation: &Representation<'_>, head: &mut Vec<u8>) -> Plan {
         self.begin(Status::NotModified, head);
         self.write_validators(representation, head);
-        self.finish(head);
+        self.finish(Status::NotModified, head);
         Plan { status: Status::NotModified, content_bytes: 0, body: Body::None }
     }
 
     /// The lines that 200 and 206 have in common, to the end of the head.
-    fn describe(&self, representation: &Representation<'_>, head: &mut Vec<u8>) {
+    fn describe(&self, status: Status, representation: &Representation<'_>, head: &mut Vec<u8>) {
         self.write_validators(representation, head);
         if let Some(coding) = representation.content_coding {
             field(head, "Content-Encoding: ", coding.token().as_bytes());
         }
         head.extend_from_slice(b"Accept-Ranges: bytes\r\n");
-        self.finish(head);
+        self.finish(status, head);
     }
 
     fn write_validators(&self, representation: &Representation<'_>, head: &mut Vec<u8>) {

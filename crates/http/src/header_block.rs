@@ -1,62 +1,57 @@
-//! Header lines that the operator adds to responses, checked once and formatted once.
+//! The header fields that a site's responses have beside those that the server writes, formatted once.
 
-use crate::error::SettingError;
+use crate::header_field::{HeaderField, HeaderName};
+use std::sync::LazyLock;
 
-/// Written by the server itself, or meaningful only to the connection: the operator cannot set these.
-const RESERVED: [&str; 17] = [
-    "accept-ranges",
-    "allow",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-range",
-    "content-type",
-    "date",
-    "etag",
-    "keep-alive",
-    "last-modified",
-    "location",
-    "proxy-connection",
-    "server",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
-
-/// Complete header lines, e.g. `Cache-Control: no-store\r\n`, that cannot break a response's head.
+/// Fields, and beside them the same as lines of a head (`Cache-Control: no-store\r\n`), so that a response copies them
+/// in one piece.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeaderBlock {
+    fields: Vec<HeaderField>,
     lines: String,
 }
 
-impl HeaderBlock {
-    /// No lines.
-    pub const EMPTY: Self = Self { lines: String::new() };
+static STANDARD: LazyLock<HeaderBlock> = LazyLock::new(|| HeaderBlock::from_iter([HeaderField::NO_SNIFFING]));
 
-    /// Adds a line at the end.
-    ///
-    /// # Errors
-    /// A name that is no token or that the server writes itself, or a value with anything but printable
-    /// ASCII.
-    pub fn push(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
-        if name.is_empty() || !name.bytes().all(is_token_byte) {
-            return Err(SettingError::HeaderName { name: name.to_owned() });
-        }
-        if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
-            return Err(SettingError::HeaderReserved { name: name.to_owned() });
-        }
-        if value.trim() != value || !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-            return Err(SettingError::HeaderValue { name: name.to_owned() });
-        }
-        for part in [name, ": ", value, "\r\n"] {
-            self.lines.push_str(part);
-        }
-        Ok(())
+impl HeaderBlock {
+    /// No fields.
+    pub const EMPTY: Self = Self { fields: Vec::new(), lines: String::new() };
+
+    /// What every response has unless the operator says otherwise.
+    #[must_use]
+    pub fn standard() -> &'static Self {
+        &STANDARD
     }
 
-    /// Adds the lines of another block at the end.
-    pub fn append(&mut self, other: &Self) {
-        self.lines.push_str(&other.lines);
+    /// Adds a field at the end, in the place of all that have its name.
+    pub fn set(&mut self, field: HeaderField) {
+        self.fields.retain(|known| known.name() != field.name());
+        self.fields.push(field);
+        self.write_lines();
+    }
+
+    /// Adds a field at the end, beside those that have its name: for fields whose lines count together, like Vary.
+    pub fn add(&mut self, field: HeaderField) {
+        self.fields.push(field);
+        self.write_lines();
+    }
+
+    /// Takes the fields of that name out.
+    pub fn unset(&mut self, name: &HeaderName) {
+        self.fields.retain(|known| known.name() != name);
+        self.write_lines();
+    }
+
+    /// Whether there is a field of that name.
+    #[must_use]
+    pub fn has(&self, name: &HeaderName) -> bool {
+        self.fields.iter().any(|field| field.name() == name)
+    }
+
+    /// The fields in the order in which they are sent.
+    #[must_use]
+    pub fn fields(&self) -> &[HeaderField] {
+        &self.fields
     }
 
     /// The lines, each with its CRLF.
@@ -64,39 +59,57 @@ impl HeaderBlock {
     pub fn as_str(&self) -> &str {
         &self.lines
     }
+
+    fn write_lines(&mut self) {
+        self.lines.clear();
+        for field in &self.fields {
+            for part in [field.name().as_str(), ": ", field.value(), "\r\n"] {
+                self.lines.push_str(part);
+            }
+        }
+    }
 }
 
-/// The characters of a token (RFC 9110 section 5.6.2).
-pub(crate) fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+impl FromIterator<HeaderField> for HeaderBlock {
+    fn from_iter<T: IntoIterator<Item = HeaderField>>(fields: T) -> Self {
+        let mut block = Self { fields: fields.into_iter().collect(), lines: String::new() };
+        block.write_lines();
+        block
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn formats_lines() {
-        let mut block = HeaderBlock::EMPTY;
-        block.push("Cache-Control", "public, max-age=31536000, immutable").unwrap();
-        let mut more = HeaderBlock::EMPTY;
-        more.push("X-Empty", "").unwrap();
-        block.append(&more);
-        assert_eq!(block.as_str(), "Cache-Control: public, max-age=31536000, immutable\r\nX-Empty: \r\n");
+    fn field(name: &str, value: &str) -> HeaderField {
+        HeaderField::new(HeaderName::parse(name).unwrap(), value).unwrap()
     }
 
     #[test]
-    fn refuses_what_would_break_the_head() {
+    fn a_field_replaces_those_of_its_name_in_whatever_case() {
+        let mut block = HeaderBlock::from_iter([field("X-One", "1"), field("X-Empty", "")]);
+        assert_eq!(block.as_str(), "X-One: 1\r\nX-Empty: \r\n");
+        block.set(field("x-ONE", "2"));
+        assert_eq!(block.as_str(), "X-Empty: \r\nx-ONE: 2\r\n");
+        block.unset(&HeaderName::parse("x-empty").unwrap());
+        assert_eq!(block.as_str(), "x-ONE: 2\r\n");
+        assert!(block.has(&HeaderName::parse("X-One").unwrap()));
+        assert!(!block.has(&HeaderName::parse("X-On").unwrap()));
+    }
+
+    #[test]
+    fn lines_that_count_together_stay() {
         let mut block = HeaderBlock::EMPTY;
-        for name in ["", "a b", "a:", "a\r\n", "ä"] {
-            assert_eq!(block.push(name, "x"), Err(SettingError::HeaderName { name: name.to_owned() }));
-        }
-        for value in ["a\r\nb: c", "a\n", " a", "a\t", "ä", "\0"] {
-            assert_eq!(block.push("a", value), Err(SettingError::HeaderValue { name: "a".to_owned() }));
-        }
-        for name in RESERVED.iter().copied().chain(["Content-LENGTH"]) {
-            assert_eq!(block.push(name, "1"), Err(SettingError::HeaderReserved { name: name.to_owned() }));
-        }
-        assert_eq!(block, HeaderBlock::EMPTY);
+        block.add(field("Vary", "Origin"));
+        block.add(field("Vary", "Accept"));
+        assert_eq!(block.as_str(), "Vary: Origin\r\nVary: Accept\r\n");
+        assert_eq!(block.fields().len(), 2);
+    }
+
+    #[test]
+    fn what_a_value_says_is_no_field() {
+        let block = HeaderBlock::from_iter([field("X-Note", "Content-Security-Policy: none")]);
+        assert!(!block.has(&HeaderName::CONTENT_SECURITY_POLICY));
     }
 }

@@ -208,7 +208,7 @@ fn is_media_type(value: &str) -> bool {
 }
 
 fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(crate::header_block::is_token_byte)
+    !text.is_empty() && text.bytes().all(crate::header_field::is_token_byte)
 }
 
 #[cfg(test)]

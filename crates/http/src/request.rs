@@ -32,7 +32,7 @@ pub struct RequestLimits {
 
 impl Default for RequestLimits {
     fn default() -> Self {
-        Self { head_bytes: 16 * 1024, header_count: 100, request_line_bytes: 8 * 1024 }
+        Self { head_bytes: 32 * 1024, header_count: 100, request_line_bytes: 8 * 1024 }
     }
 }
 
@@ -76,7 +76,7 @@ impl<'a> Method<'a> {
 pub enum Version {
     /// HTTP/1.0
     Http10,
-    /// HTTP/1.1
+    /// HTTP/1.1, and any later minor version
     Http11,
 }
 
@@ -159,19 +159,70 @@ pub fn parse_request<'a>(
     let parsed = head.parse_with_uninit_headers(window, &mut headers[..header_count]);
     match parsed {
         Ok(httparse::Status::Complete(head_bytes)) => {
-            check_request_line(&window[..head_bytes], limits)?;
-            check_line_endings(&window[..head_bytes])?;
-            Ok(Some((assemble(&head)?, skipped + head_bytes)))
+            check_head(&window[..head_bytes], limits)?;
+            Ok(Some((assemble(head.method, head.path, head.version, head.headers)?, skipped + head_bytes)))
         }
-        Ok(httparse::Status::Partial) => {
-            check_request_line(window, limits)?;
-            if received.len() == limits.head_bytes {
-                return Err(RequestError::HeadTooLarge);
+        Ok(httparse::Status::Partial) => check_incomplete(received, window, limits).map(|()| None),
+        Err(httparse::Error::Version) => {
+            let parsed = parse_later_version(head.method, head.path, window, limits)?;
+            if parsed.is_none() {
+                check_incomplete(received, window, limits)?;
             }
-            Ok(None)
+            Ok(parsed.map(|(request, head_bytes)| (request, skipped + head_bytes)))
         }
         Err(error) => Err(explain(error, window)),
     }
+}
+
+/// Reads a request that says HTTP/1.2 to HTTP/1.9 as one of HTTP/1.1, the highest minor version spoken here (RFC 9110
+/// section 2.5). The parser knows no such version: it has stopped behind `target`, and goes on here behind the
+/// request line. `None` when the head is not complete yet.
+fn parse_later_version<'a>(
+    method: Option<&'a str>,
+    target: Option<&'a str>,
+    window: &'a [u8],
+    limits: &RequestLimits,
+) -> Result<Option<(Request<'a>, usize)>, RequestError> {
+    let version_at = method.map_or(0, str::len) + 1 + target.map_or(0, str::len) + 1;
+    let Some([b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9', line_end @ ..]) =
+        window.get(version_at..)
+    else {
+        return Err(explain_version(window));
+    };
+    let Some(lines) = line_end.strip_prefix(b"\r\n") else {
+        return if b"\r\n".starts_with(line_end) { Ok(None) } else { Err(RequestError::LineEnding) };
+    };
+    let mut headers = [httparse::EMPTY_HEADER; HEADER_COUNT_CAP];
+    let header_count = limits.header_count.min(HEADER_COUNT_CAP);
+    match httparse::parse_headers(lines, &mut headers[..header_count]) {
+        Ok(httparse::Status::Complete((lines_bytes, headers))) => {
+            let head_bytes = window.len() - lines.len() + lines_bytes;
+            check_head(&window[..head_bytes], limits)?;
+            Ok(Some((assemble(method, target, Some(1), headers)?, head_bytes)))
+        }
+        Ok(httparse::Status::Partial) => Ok(None),
+        Err(error) => Err(explain(error, window)),
+    }
+}
+
+/// Whether what was received is, or can become, a HEAD: whatever else is wrong with it, it is answered without content.
+pub(crate) fn begins_with_head(received: &[u8]) -> bool {
+    let mut rest = received;
+    while let Some(after) = rest.strip_prefix(b"\r\n") {
+        rest = after;
+    }
+    rest.starts_with(b"HEAD ")
+}
+
+fn check_head(head: &[u8], limits: &RequestLimits) -> Result<(), RequestError> {
+    check_request_line(head, limits)?;
+    check_line_endings(head)
+}
+
+/// Whether a head of which `received` is the beginning can still become one within the limits.
+fn check_incomplete(received: &[u8], window: &[u8], limits: &RequestLimits) -> Result<(), RequestError> {
+    check_request_line(window, limits)?;
+    if received.len() == limits.head_bytes { Err(RequestError::HeadTooLarge) } else { Ok(()) }
 }
 
 /// Bytes taken by empty lines before the request line.
@@ -234,19 +285,23 @@ fn explain_version(window: &[u8]) -> RequestError {
         return RequestError::RequestLine;
     }
     match third_word.strip_prefix(b"HTTP/") {
-        Some([b'1', b'.', minor]) if minor.is_ascii_digit() => RequestError::VersionNotSupported,
         Some([major, ..]) if major.is_ascii_digit() && *major != b'1' => RequestError::VersionNotSupported,
         _ => RequestError::Version,
     }
 }
 
-fn assemble<'a>(head: &httparse::Request<'_, 'a>) -> Result<Request<'a>, RequestError> {
+fn assemble<'a>(
+    method: Option<&'a str>,
+    target: Option<&'a str>,
+    minor_version: Option<u8>,
+    headers: &[httparse::Header<'a>],
+) -> Result<Request<'a>, RequestError> {
     // All three are there once the head is complete.
-    let (Some(name), Some(target), Some(minor)) = (head.method, head.path, head.version) else {
+    let (Some(name), Some(target), Some(minor)) = (method, target, minor_version) else {
         return Err(RequestError::RequestLine);
     };
     let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
-    let fields = Fields::gather(head.headers)?;
+    let fields = Fields::gather(headers)?;
     let body = fields.body_framing(version)?;
     let host = fields.host.map(Authority::parse).transpose()?;
     if host.is_none() && version == Version::Http11 {

@@ -5,11 +5,12 @@
 
 use crate::date::ImfFixdate;
 use crate::header_block::HeaderBlock;
+use crate::header_field::HeaderName;
 use crate::media_type::MediaType;
-use crate::page::html_page;
+use crate::page::{self, Link, html_page};
 use crate::path::encode_location;
 use crate::range::{ByteRange, DEFAULT_RANGES_LIMIT};
-use crate::request::{Method, Request, Version};
+use crate::request::{Method, Request, Version, begins_with_head};
 use crate::status::Status;
 
 /// The interim response that lets a client send its body (RFC 9110 section 15.2.1).
@@ -64,19 +65,21 @@ pub struct Responder<'a> {
     pub now: &'a ImfFixdate,
     /// The value of Server; `None` leaves it out. The caller answers for its being printable ASCII.
     pub server: Option<&'a str>,
-    /// The lines that the operator wants on this response.
-    pub extra_headers: &'a HeaderBlock,
+    /// The site's own fields, on every response.
+    pub headers: &'a HeaderBlock,
+    /// How long the response may be kept; not said on errors, which would be kept as long as the file.
+    pub cache_control: Option<&'a str>,
     /// The connection stays open after this response.
     pub persist: bool,
     /// The version of the request: 1.0 clients must be told when the connection persists.
     pub version: Version,
     /// The request was HEAD: the same head, no content.
     pub head_only: bool,
+    /// The pages for errors lead home: the reader is not there already.
+    pub leads_home: bool,
     /// A request for more ranges gets the whole; see [`select_ranges`](crate::select_ranges).
     pub ranges_limit: usize,
 }
-
-static NO_HEADERS: HeaderBlock = HeaderBlock::EMPTY;
 
 impl<'a> Responder<'a> {
     /// For the answer to `request`. The connection persists when both the client (`request.keep_alive`) and
@@ -91,33 +94,44 @@ impl<'a> Responder<'a> {
         Self {
             now,
             server,
-            extra_headers: &NO_HEADERS,
+            headers: HeaderBlock::standard(),
+            cache_control: None,
             persist: may_persist && request.keep_alive,
             version: request.version,
             head_only: request.method == Method::Head,
+            leads_home: request.path != "/",
             ranges_limit: DEFAULT_RANGES_LIMIT,
         }
     }
 
-    /// For an answer when no request could be read (malformed, timed out, refused): the connection closes
-    /// after it.
+    /// For an answer when no request could be read of what was received (malformed, timed out, refused): the
+    /// connection closes after it.
     #[must_use]
-    pub fn without_request(now: &'a ImfFixdate, server: Option<&'a str>) -> Self {
+    pub fn without_request(received: &[u8], now: &'a ImfFixdate, server: Option<&'a str>) -> Self {
         Self {
             now,
             server,
-            extra_headers: &NO_HEADERS,
+            headers: HeaderBlock::standard(),
+            cache_control: None,
             persist: false,
             version: Version::Http11,
-            head_only: false,
+            // RFC 9110 section 9.3.2: no content in an answer to HEAD, whatever is wrong with the rest of it.
+            head_only: begins_with_head(received),
+            leads_home: true,
             ranges_limit: DEFAULT_RANGES_LIMIT,
         }
     }
 
-    /// The same with the operator's header lines.
+    /// The same with a site's own fields in the place of the standard ones.
     #[must_use]
-    pub fn with_headers(self, extra_headers: &'a HeaderBlock) -> Self {
-        Self { extra_headers, ..self }
+    pub fn with_headers(self, headers: &'a HeaderBlock) -> Self {
+        Self { headers, ..self }
+    }
+
+    /// The same with Cache-Control on what is no error.
+    #[must_use]
+    pub fn with_cache_control(self, cache_control: Option<&'a str>) -> Self {
+        Self { cache_control, ..self }
     }
 
     /// The same with the operator's limit on the ranges of one request.
@@ -128,7 +142,7 @@ impl<'a> Responder<'a> {
 
     /// An error with a small HTML page: `explanation` is escaped. For 405 use [`Self::method_not_allowed`].
     pub fn error(&self, status: Status, explanation: &str, head: &mut Vec<u8>) -> Plan {
-        self.page(status, &html_page(status, explanation, None), MediaType::HTML, "", head)
+        self.page(status, &html_page(status, explanation, self.link(status)), MediaType::HTML, "", head)
     }
 
     /// The same as plain text, for a client that most likely is no browser (plain HTTP on the TLS port).
@@ -140,7 +154,8 @@ impl<'a> Responder<'a> {
     /// named).
     pub fn method_not_allowed(&self, allow: &str, head: &mut Vec<u8>) -> Plan {
         let status = Status::MethodNotAllowed;
-        let page = html_page(status, &format!("Files here can be read only: {allow}."), None);
+        let explanation = format!("Files here can be read only: {allow}.");
+        let page = html_page(status, &explanation, self.link(status));
         self.page(status, &page, MediaType::HTML, &format!("Allow: {allow}\r\n"), head)
     }
 
@@ -159,8 +174,8 @@ impl<'a> Responder<'a> {
     /// 416 with the length that there is (RFC 9110 section 15.5.17).
     pub fn range_not_satisfiable(&self, length_bytes: u64, head: &mut Vec<u8>) -> Plan {
         let status = Status::RangeNotSatisfiable;
-        let page =
-            html_page(status, &format!("The file has {length_bytes} bytes; the range lies beyond."), None);
+        let explanation = format!("The file has {length_bytes} bytes; the range lies beyond.");
+        let page = html_page(status, &explanation, self.link(status));
         self.page(status, &page, MediaType::HTML, &format!("Content-Range: bytes */{length_bytes}\r\n"), head)
     }
 
@@ -168,7 +183,7 @@ impl<'a> Responder<'a> {
     /// whatever may not stand in a header is encoded here. `status` is one of 301, 302, 307 and 308.
     pub fn redirect(&self, status: Status, location: &str, head: &mut Vec<u8>) -> Plan {
         let location: String = encode_location(location).collect();
-        let page = html_page(status, "It is here:", Some(&location));
+        let page = html_page(status, "It is here:", Link::To(&location));
         self.page(status, &page, MediaType::HTML, &format!("Location: {location}\r\n"), head)
     }
 
@@ -177,8 +192,13 @@ impl<'a> Responder<'a> {
         self.begin(Status::Ok, head);
         field(head, "Allow: ", allow.as_bytes());
         number_field(head, "Content-Length: ", 0);
-        self.finish(head);
+        self.finish(Status::Ok, head);
         Plan { status: Status::Ok, content_bytes: 0, body: Body::None }
+    }
+
+    /// Where the page for an error leads. A host that nothing here answers for has no home either.
+    fn link(&self, status: Status) -> Link<'static> {
+        if self.leads_home && status != Status::MisdirectedRequest { Link::Home } else { Link::None }
     }
 
     /// A page that is made here: head and content go into the buffer. `lines` are complete header lines.
@@ -197,7 +217,10 @@ impl<'a> Responder<'a> {
         head.extend_from_slice(b"\r\n");
         number_field(head, "Content-Length: ", content_bytes);
         head.extend_from_slice(lines.as_bytes());
-        self.finish(head);
+        if media_type == MediaType::HTML && !self.headers.has(&HeaderName::CONTENT_SECURITY_POLICY) {
+            field(head, "Content-Security-Policy: ", page::CONTENT_SECURITY_POLICY.as_bytes());
+        }
+        self.finish(status, head);
         if self.head_only {
             return Plan { status, content_bytes: 0, body: Body::None };
         }
@@ -214,9 +237,12 @@ impl<'a> Responder<'a> {
         field(head, "Date: ", self.now.as_bytes());
     }
 
-    /// The operator's lines, Connection where the version's default is not meant, and the empty line.
-    pub(crate) fn finish(&self, head: &mut Vec<u8>) {
-        head.extend_from_slice(self.extra_headers.as_str().as_bytes());
+    /// The site's own lines, Connection where the version's default is not meant, and the empty line.
+    pub(crate) fn finish(&self, status: Status, head: &mut Vec<u8>) {
+        head.extend_from_slice(self.headers.as_str().as_bytes());
+        if let Some(cache_control) = self.cache_control.filter(|_| !status.is_error()) {
+            field(head, "Cache-Control: ", cache_control.as_bytes());
+        }
         match (self.persist, self.version) {
             (true, Version::Http11) => {}
             (true, Version::Http10) => head.extend_from_slice(b"Connection: keep-alive\r\n"),

@@ -85,6 +85,12 @@ impl Status {
     pub const fn code(self) -> u16 {
         self as u16
     }
+
+    /// Whether the request was not fulfilled (RFC 9110 sections 15.5 and 15.6).
+    #[must_use]
+    pub const fn is_error(self) -> bool {
+        self.code() >= 400
+    }
 }
 
 impl fmt::Display for Status {

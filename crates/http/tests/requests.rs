@@ -83,6 +83,37 @@ fn persistence_follows_version_and_connection() {
 }
 
 #[test]
+fn later_minor_versions_are_read_as_1_1() {
+    for minor in 2..=9 {
+        let later = BROWSER.replace("HTTP/1.1", &format!("HTTP/1.{minor}"));
+        for length in 0..later.len() {
+            let parsed = parse_request(&later.as_bytes()[..length], &LIMITS);
+            assert!(matches!(parsed, Ok(None)), "{length}: {parsed:?}");
+        }
+        assert_eq!(format!("{:?}", parse(&later)), format!("{:?}", parse(BROWSER)));
+    }
+    let two = "\r\nGET /a HTTP/1.2\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\n";
+    let (request, head_bytes) = parse_request(two.as_bytes(), &LIMITS).unwrap().unwrap();
+    assert_eq!((request.path, &two[head_bytes..]), ("/a", "GET /b HTTP/1.1\r\n"));
+}
+
+#[test]
+fn later_minor_versions_are_held_to_the_same_rules() {
+    let request = |lines: &str| format!("GET / HTTP/1.7\r\n{lines}\r\n\r\n");
+    for (text, error) in [
+        (request("Content-Length: 1"), RequestError::HostMissing),
+        (request("Host: a\r\nContent-Length: 1\r\nContent-Length: 2"), RequestError::ContentLengthRepeated),
+        (request("Host: a\nX: b"), RequestError::LineEnding),
+        (request("Host : a"), RequestError::HeaderName),
+        (request(&["Host: a"; 21].join("\r\n")), RequestError::HeaderCount),
+        (request(&format!("Host: a\r\nX: {}", "x".repeat(2048))), RequestError::HeadTooLarge),
+        (format!("GET /{} HTTP/1.7\r\nHost: a\r\n\r\n", "x".repeat(256)), RequestError::RequestLineTooLong),
+    ] {
+        assert_eq!(refusal(&text), error, "{text}");
+    }
+}
+
+#[test]
 fn the_target_in_absolute_form_names_the_host() {
     let request = parse("GET http://b.example/x HTTP/1.1\r\nHost: a.example\r\n\r\n");
     assert_eq!((request.authority.unwrap().host, request.path), ("b.example", "/x"));
@@ -175,7 +206,13 @@ fn request_lines_are_exact() {
         ("GET / HTTP/2.0\r\n", VersionNotSupported),
         ("PRI * HTTP/2.0\r\n", VersionNotSupported),
         ("GET / HTTP/3\r\n", VersionNotSupported),
-        ("GET / HTTP/1.2\r\n", VersionNotSupported),
+        ("GET / HTTP/1.11\r\n", LineEnding),
+        ("GET / HTTP/1.22\r\n", LineEnding),
+        ("GET / HTTP/1.2\n", LineEnding),
+        ("GET / HTTP/1.2 \r\n", LineEnding),
+        ("GET / HTTP/1.2\r\r\n", LineEnding),
+        ("\nGET / HTTP/1.2\r\n", Version),
+        ("GET / HTTP/1.x\r\n", Version),
         ("GET / HTTP/0.9\r\n", VersionNotSupported),
         ("GET / http/1.1\r\n", Version),
         ("GET / HTTP/1,1\r\n", Version),

@@ -64,7 +64,8 @@ fn a_plain_get_is_answered_byte_for_byte() {
         head,
         "HTTP/1.1 200 OK\r\nServer: linerate\r\nDate: Sun, 06 Nov 1994 08:50:00 GMT\r\n\
          Content-Type: text/html; charset=utf-8\r\nContent-Length: 1000\r\n\
-         Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nETag: \"v1\"\r\nAccept-Ranges: bytes\r\n\r\n"
+         Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nETag: \"v1\"\r\nAccept-Ranges: bytes\r\n\
+         X-Content-Type-Options: nosniff\r\n\r\n"
     );
     assert_eq!((plan.status, plan.content_bytes), (Status::Ok, 1000));
     assert_eq!(plan.body, Body::Range(ByteRange { start: 0, length: 1000 }));
@@ -97,15 +98,71 @@ fn codings_and_the_operators_lines_are_told() {
     assert_eq!(header(&head, "Content-Encoding"), Some("zstd"));
     assert_eq!(header(&head, "Vary"), Some("Accept-Encoding"));
 
-    let mut lines = HeaderBlock::EMPTY;
-    lines.push("Cache-Control", "no-store").unwrap();
+    let lines = HeaderBlock::from_iter([field("X-Where", "here")]);
     let now = ImfFixdate::at(NOW_UNIX_S);
     let mut head = Vec::new();
-    let responder = Responder::without_request(&now, None).with_headers(&lines);
+    let responder = Responder::without_request(b"", &now, None).with_headers(&lines);
     let _plan = responder.error(Status::NotFound, "There is no such file.", &mut head);
     let head = String::from_utf8(head).unwrap();
-    assert_eq!(header(&head, "Cache-Control"), Some("no-store"));
+    assert_eq!(header(&head, "X-Where"), Some("here"));
+    assert_eq!(
+        header(&head, "X-Content-Type-Options"),
+        None,
+        "a site's own fields stand in for the standard ones"
+    );
     assert_eq!(header(&head, "Server"), None);
+}
+
+fn field(name: &str, value: &str) -> HeaderField {
+    HeaderField::new(HeaderName::parse(name).unwrap(), value).unwrap()
+}
+
+#[test]
+fn errors_are_not_kept_as_long_as_files() {
+    let now = ImfFixdate::at(NOW_UNIX_S);
+    let cache_control = |request: &str| {
+        let (request, _) = parse_request(request.as_bytes(), &LIMITS).unwrap().unwrap();
+        let responder =
+            Responder::for_request(&request, &now, None, true).with_cache_control(Some("max-age=31536000"));
+        let mut head = Vec::new();
+        let plan = responder.file(&request, &file(), &mut head);
+        let head = String::from_utf8(head).unwrap();
+        (plan.status.code(), header(&head, "Cache-Control").map(str::to_owned))
+    };
+    for (headers, status) in [
+        ("", 200),
+        ("Range: bytes=0-1\r\n", 206),
+        ("Range: bytes=0-1,3-4\r\n", 206),
+        ("If-None-Match: \"v1\"\r\n", 304),
+        ("If-Match: \"v0\"\r\n", 412),
+        ("Range: bytes=1000-\r\n", 416),
+    ] {
+        let expected = (status < 400).then(|| "max-age=31536000".to_owned());
+        assert_eq!(cache_control(&format!("GET / HTTP/1.1\r\nHost: a\r\n{headers}\r\n")), (status, expected));
+    }
+}
+
+#[test]
+fn pages_of_the_server_keep_to_its_policy_or_the_operators() {
+    let policies = |headers: &[HeaderField]| {
+        let (now, block) = (ImfFixdate::at(NOW_UNIX_S), HeaderBlock::from_iter(headers.iter().cloned()));
+        let mut head = Vec::new();
+        let responder = Responder::without_request(b"", &now, None).with_headers(&block);
+        let _plan = responder.error(Status::NotFound, "There is no such file.", &mut head);
+        let head = String::from_utf8(head).unwrap();
+        let lines = head.split("\r\n").filter_map(|line| line.split_once(": "));
+        let policies = lines
+            .filter(|(name, _)| name.eq_ignore_ascii_case("Content-Security-Policy"))
+            .map(|(_, value)| value);
+        policies.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let [own] = &*policies(&[]) else { panic!("a page has one policy") };
+    assert!(own.starts_with("default-src 'none'; style-src 'sha256-"), "{own}");
+    // Neither a longer name nor a value is a policy; a name in other letters is.
+    let report_only = field("Content-Security-Policy-Report-Only", "default-src 'self'");
+    let note = field("X-Note", "Content-Security-Policy");
+    assert_eq!(policies(&[report_only, note]), [own.as_str()]);
+    assert_eq!(policies(&[field("content-security-policy", "default-src 'self'")]), ["default-src 'self'"]);
 }
 
 #[test]
@@ -174,10 +231,14 @@ fn if_range_decides_whether_range_counts() {
     assert_eq!(status("Range: bytes=0-1\r\nIf-Range: \"v1\"\r\n"), Status::PartialContent);
     assert_eq!(status("Range: bytes=0-1\r\nIf-Range: \"v0\"\r\n"), Status::Ok);
     assert_eq!(status("Range: bytes=2000-\r\nIf-Range: \"v0\"\r\n"), Status::Ok);
-    assert_eq!(
-        status("Range: bytes=0-1\r\nIf-Range: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
-        Status::PartialContent
-    );
+    // The file was changed 23 seconds before Date: the date is no strong validator yet.
+    let by_date = "Range: bytes=0-1\r\nIf-Range: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+    assert_eq!(status(by_date), Status::Ok);
+    let modified_unix_s = Some(784_111_777 - 3600);
+    let old = Representation { validators: Validators { etag: None, modified_unix_s }, ..file() };
+    let by_date = "GET / HTTP/1.1\r\nHost: a\r\n\
+                   Range: bytes=0-1\r\nIf-Range: Sun, 06 Nov 1994 07:49:37 GMT\r\n\r\n";
+    assert_eq!(answer_with(by_date, &old).1.status, Status::PartialContent);
 }
 
 #[test]
@@ -186,7 +247,8 @@ fn conditions_come_before_ranges() {
     assert_eq!(
         head,
         "HTTP/1.1 304 Not Modified\r\nServer: linerate\r\nDate: Sun, 06 Nov 1994 08:50:00 GMT\r\n\
-         Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nETag: \"v1\"\r\n\r\n"
+         Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nETag: \"v1\"\r\n\
+         X-Content-Type-Options: nosniff\r\n\r\n"
     );
     assert_eq!((plan.content_bytes, plan.body), (0, Body::None));
     let (head, plan) = answer("Range: bytes=2000-\r\nIf-Match: \"v0\"\r\n");
@@ -208,7 +270,7 @@ fn last_modified_is_never_later_than_date() {
 fn short_answer(answer: impl FnOnce(&Responder<'_>, &mut Vec<u8>) -> Plan) -> (String, String) {
     let now = ImfFixdate::at(NOW_UNIX_S);
     let mut buffer = Vec::new();
-    let plan = answer(&Responder::without_request(&now, None), &mut buffer);
+    let plan = answer(&Responder::without_request(b"GET ", &now, None), &mut buffer);
     assert_eq!(plan.body, Body::None);
     let text = String::from_utf8(buffer).unwrap();
     let (head, content) = text.split_once("\r\n\r\n").unwrap();
@@ -269,4 +331,25 @@ fn errors_for_head_have_no_content() {
     let plan = responder.error(Status::NotFound, "There is no such file.", &mut head);
     assert!(head.ends_with(b"\r\n\r\n"));
     assert_eq!(plan.content_bytes, 0);
+}
+
+#[test]
+fn what_is_no_request_but_a_head_is_answered_without_content() {
+    let now = ImfFixdate::at(NOW_UNIX_S);
+    for (received, has_content) in [
+        (&b"HEAD /%00 HTTP/9.1\r\n"[..], false),
+        (b"\r\n\r\nHEAD  / ", false),
+        (b"HEADS / HTTP/1.1", true),
+        (b"GET HEAD / HTTP/1.1", true),
+        (b"", true),
+    ] {
+        let mut buffer = Vec::new();
+        let responder = Responder::without_request(received, &now, None);
+        let plan = responder.error(Status::BadRequest, "It is wrong.", &mut buffer);
+        assert_eq!(plan.content_bytes > 0, has_content);
+        assert_eq!(!buffer.ends_with(b"\r\n\r\n"), has_content);
+        assert!(
+            header(&String::from_utf8(buffer).unwrap(), "Content-Length").is_some_and(|length| length != "0")
+        );
+    }
 }

@@ -6,6 +6,7 @@ use linerate_config::{
     AccessLog, EngineChoice, Listener, ListenerKind, Origin, Settings, Site, SitePolicy, TlsVersion,
     duration_text, size_text,
 };
+use linerate_http::HeaderBlock;
 
 /// Displays settings, one fact a line.
 pub(crate) struct Summary<'a>(pub(crate) &'a Settings);
@@ -115,13 +116,19 @@ fn write_policy(formatter: &mut fmt::Formatter<'_>, policy: &SitePolicy) -> fmt:
     for (extension, media_type) in &policy.media_types {
         line(formatter, "  media type", format_args!(".{extension} is {media_type}"))?;
     }
+    for field in HeaderBlock::standard().fields() {
+        line(formatter, "  header", format_args!("/**: {field}"))?;
+    }
     for rule in &policy.headers {
-        for (name, value) in &rule.headers {
-            line(formatter, "  header", format_args!("{}: {name}: {value}", rule.path))?;
+        for name in &rule.unset {
+            line(formatter, "  header", format_args!("{}: no {name}", rule.path))?;
+        }
+        for field in &rule.set {
+            line(formatter, "  header", format_args!("{}: {field}", rule.path))?;
         }
     }
     for rule in &policy.cache_control {
-        line(formatter, "  header", format_args!("{}: Cache-Control: {}", rule.path, rule.value))?;
+        line(formatter, "  header", format_args!("{}: {}", rule.path, rule.field))?;
     }
     Ok(())
 }

@@ -136,7 +136,7 @@ async fn answer(mut stream: TcpStream, state: &State) -> io::Result<()> {
             }
             Err(error) => {
                 let mut page = Vec::new();
-                let responder = Responder::without_request(&date, crate::SERVER);
+                let responder = Responder::without_request(&buffer, &date, crate::SERVER);
                 let _ = responder.plain_error(error.status(), error.explanation(), &mut page);
                 break page;
             }

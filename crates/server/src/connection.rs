@@ -66,12 +66,12 @@ async fn secure(
             workplace.metrics.close(ending.closed());
             return None;
         }
-        Err(HandshakeEnd::Failed(failure)) => {
+        Err(HandshakeEnd::Failed { failure, arrived }) => {
             let label = failure.kind().label();
             workplace.metrics.handshake_failed(label);
             workplace.metrics.close(Ending::Handshake(label).closed());
             if failure.kind() == FailureKind::PlainHttp {
-                handshake::answer_plain_http(stream, Rc::clone(watch), Rc::clone(workplace)).await;
+                handshake::answer_plain_http(&arrived, stream, Rc::clone(watch), Rc::clone(workplace)).await;
             }
             return None;
         }

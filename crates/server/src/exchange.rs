@@ -20,7 +20,7 @@ use arc_swap::ArcSwap;
 use linerate_config::LogFormat;
 use linerate_content::{Cache, Entry as CachedEntry};
 use linerate_engine::Pieces;
-use linerate_http::{Request, RequestError, Responder, parse_request};
+use linerate_http::{Request, RequestError, parse_request};
 use linerate_placement::Decision;
 use linerate_record::KeySource;
 use linerate_tls::Certificate;
@@ -115,8 +115,9 @@ async fn serve_one<K: KeySource>(
     let (request, used) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
+            let answer = answer::to_no_request(&buffer, error, service, &snapshot, client);
             let refused = Refused { line: RequestLine::of(&buffer), error };
-            return refuse(link, service, client, &refused, started).await;
+            return refuse(link, service, client, &refused, answer, started).await;
         }
     };
     let mut body = body::RequestBody::new(&request);
@@ -208,24 +209,15 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Answers what is no request and ends the connection.
+/// Sends the answer to what is no request and ends the connection.
 async fn refuse<K: KeySource>(
     link: &mut Link<K>,
     service: &Service,
     client: &Client,
     refused: &Refused,
+    answer: Answer,
     started: Instant,
 ) -> Result<Next, Ending> {
-    let answer = {
-        let date = service.workplace.date();
-        let mut head = Vec::new();
-        let plan = Responder::without_request(&date, crate::SERVER).error(
-            refused.error.status(),
-            refused.error.explanation(),
-            &mut head,
-        );
-        Answer::of_page(head, plan, false)
-    };
     let sent = send(link, &answer).await;
     log(service, client, Asked::Refused(refused), &sent, answer.status, started);
     sent.result?;

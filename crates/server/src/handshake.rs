@@ -39,7 +39,7 @@ pub(crate) async fn run(
                 sent.map_err(HandshakeEnd::Ended)?;
                 return Ok(Finished { established, arrived: incoming });
             }
-            Err(failure) => return Err(HandshakeEnd::Failed(failure)),
+            Err(failure) => return Err(HandshakeEnd::Failed { failure, arrived: incoming }),
         }
     }
 }
@@ -47,7 +47,12 @@ pub(crate) async fn run(
 /// Why there is no connection.
 pub(crate) enum HandshakeEnd {
     /// TLS says so.
-    Failed(HandshakeFailure),
+    Failed {
+        /// What is wrong.
+        failure: HandshakeFailure,
+        /// What had come and was not taken: of plain HTTP the beginning of the request.
+        arrived: Vec<u8>,
+    },
     /// The socket or the clock says so.
     Ended(Ending),
 }
@@ -111,11 +116,16 @@ async fn wait(stream: &TcpStream, watch: &Watch, interest: Interest) -> Result<(
 }
 
 /// Tells somebody who speaks plain HTTP to the TLS port what to do instead.
-pub(crate) async fn answer_plain_http(stream: TcpStream, watch: Rc<Watch>, workplace: Rc<Workplace>) {
+pub(crate) async fn answer_plain_http(
+    arrived: &[u8],
+    stream: TcpStream,
+    watch: Rc<Watch>,
+    workplace: Rc<Workplace>,
+) {
     let mut page = Vec::new();
     {
         let date: &ImfFixdate = &workplace.date();
-        let _ = Responder::without_request(date, crate::SERVER).plain_error(
+        let _ = Responder::without_request(arrived, date, crate::SERVER).plain_error(
             Status::BadRequest,
             "This port speaks TLS: use https:// instead of http://.",
             &mut page,

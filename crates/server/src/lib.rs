@@ -19,6 +19,7 @@ mod outbox;
 mod placement;
 mod report;
 mod run;
+mod site_headers;
 mod sites;
 mod snapshot;
 mod tls_setup;

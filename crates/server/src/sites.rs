@@ -1,8 +1,9 @@
 //! The sites that are served, made from the configuration: opened roots, names, and the headers each path gets.
 
+use crate::site_headers::{PathHeaders, RulePath, SiteHeaders};
 use linerate_config::{self as config, Settings};
 use linerate_content::{EtagSource, Policy, Root, Symlinks};
-use linerate_http::{HeaderBlock, MediaTypes};
+use linerate_http::MediaTypes;
 use std::{borrow::Cow, fmt, sync::Arc};
 
 /// Why a site cannot be served.
@@ -24,18 +25,17 @@ pub(crate) struct Site {
     /// Lower case; exact, or `*.` and a parent.
     names: Vec<String>,
     pub(crate) root: Arc<Root>,
-    /// Headers of every response.
-    always: HeaderBlock,
-    rules: config::SitePolicy,
+    headers: Arc<SiteHeaders>,
+    immutable: bool,
 }
 
 impl Site {
     /// Whether no file of it is ever changed in place.
     pub(crate) fn is_immutable(&self) -> bool {
-        self.rules.immutable
+        self.immutable
     }
 
-    fn open(site: &config::Site, settings: &Settings, secure: bool) -> Result<Self, SiteFault> {
+    fn open(site: &config::Site, settings: &Settings) -> Result<Self, SiteFault> {
         let fault = |message: String| SiteFault { origin: site.root_origin.to_string(), message };
         let overrides: Vec<(String, String)> = site
             .policy
@@ -63,38 +63,18 @@ impl Site {
         };
         let root = Root::open(&site.root, policy, Arc::new(media_types))
             .map_err(|error| fault(error.to_string()))?;
-        let mut always = HeaderBlock::EMPTY;
-        if let Some(hsts) = site.policy.hsts.filter(|_| secure) {
-            always
-                .push("Strict-Transport-Security", &hsts_value(hsts))
-                .map_err(|error| fault(error.to_string()))?;
-        }
-        Ok(Self { names: site.names.clone(), root: Arc::new(root), always, rules: site.policy.clone() })
+        let headers = SiteHeaders::new(&site.policy).map_err(|error| fault(error.to_string()))?;
+        Ok(Self {
+            names: site.names.clone(),
+            root: Arc::new(root),
+            headers: Arc::new(headers),
+            immutable: site.policy.immutable,
+        })
     }
 
-    /// The operator's headers for a path (decoded, with its leading slash).
-    pub(crate) fn headers(&self, path: impl FnOnce() -> String) -> Cow<'_, HeaderBlock> {
-        if self.rules.headers.is_empty() && self.rules.cache_control.is_empty() {
-            return Cow::Borrowed(&self.always);
-        }
-        let path = path();
-        let mut chosen: Vec<(&str, &str)> = Vec::new();
-        let rules = self.rules.headers.iter().filter(|rule| rule.path.matches(&path));
-        for (name, value) in rules.flat_map(|rule| &rule.headers) {
-            chosen.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
-            chosen.push((name, value));
-        }
-        if let Some(rule) = self.rules.cache_control.iter().rev().find(|rule| rule.path.matches(&path)) {
-            chosen.retain(|(known, _)| !known.eq_ignore_ascii_case("Cache-Control"));
-            chosen.push(("Cache-Control", &rule.value));
-        }
-        let mut block = self.always.clone();
-        for (name, value) in chosen {
-            // The configuration has checked names and values by the same rules; a header that fails all the same is
-            // left out rather than the response.
-            let _ = block.push(name, value);
-        }
-        Cow::Owned(block)
+    /// What its responses for `path` have beside the fields that the server writes.
+    pub(crate) fn headers(&self, path: RulePath<'_>, over_tls: bool) -> Cow<'_, PathHeaders> {
+        self.headers.for_path(path, over_tls)
     }
 
     fn is_named(&self, host: &str) -> bool {
@@ -112,17 +92,6 @@ fn name_matches(name: &str, host: &str) -> bool {
     }
 }
 
-fn hsts_value(hsts: config::Hsts) -> String {
-    let mut value = format!("max-age={}", hsts.max_age_s);
-    if hsts.include_subdomains {
-        value.push_str("; includeSubDomains");
-    }
-    if hsts.preload {
-        value.push_str("; preload");
-    }
-    value
-}
-
 /// All sites.
 #[derive(Clone, Debug)]
 pub(crate) struct Sites {
@@ -131,15 +100,15 @@ pub(crate) struct Sites {
 }
 
 impl Sites {
-    /// Opens the roots of all sites. `secure` is whether there is a TLS listener: HSTS means nothing without.
+    /// Opens the roots of all sites.
     ///
     /// # Errors
     /// What is wrong with each site that cannot be served.
-    pub(crate) fn open(settings: &Settings, secure: bool) -> Result<Self, Vec<SiteFault>> {
+    pub(crate) fn open(settings: &Settings) -> Result<Self, Vec<SiteFault>> {
         let mut faults = Vec::new();
         let mut sites = Vec::new();
         for site in &settings.sites {
-            match Site::open(site, settings, secure) {
+            match Site::open(site, settings) {
                 Ok(site) => sites.push(site),
                 Err(fault) => faults.push(fault),
             }

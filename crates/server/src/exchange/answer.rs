@@ -1,20 +1,36 @@
 //! From a request to what is sent: which site, which file, which head.
 
 use super::{CachedFile, Client, Service};
-use crate::{hot_file::HotFile, sites::Site, snapshot::Snapshot, workplace::Workplace};
+use crate::{
+    hot_file::HotFile,
+    site_headers::{PathHeaders, RulePath},
+    sites::Site,
+    snapshot::Snapshot,
+    workplace::Workplace,
+};
 use linerate_content::{
     Blocking, CONTENT_SECURITY_POLICY, ContentError, Directory, ListingView, Root, Served,
 };
 use linerate_engine::{Piece, source::Source};
 use linerate_http::{
-    Body, DecodedPath, HeaderBlock, MediaType, Method, Plan, Representation, Request, Responder, Status,
-    Validators, decode_path,
+    Body, DecodedPath, HeaderField, HeaderName, MediaType, Method, Plan, Representation, Request,
+    RequestError, Responder, Status, Validators, decode_path,
 };
 use linerate_record::MAX_PLAINTEXT_BYTES;
-use std::{io, rc::Rc, sync::Arc, time::Instant};
+use std::{borrow::Cow, io, rc::Rc, sync::Arc, time::Instant};
 
 /// What can be asked of a file.
 const ALLOW: &str = "GET, HEAD, OPTIONS";
+
+/// Of a listing: there is a page and a document.
+const VARY_BY_ACCEPT: HeaderField = HeaderField::constant(HeaderName::VARY, "Accept");
+
+/// Of a listing, where the operator has none.
+const LISTING_POLICY: HeaderField =
+    HeaderField::constant(HeaderName::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY);
+
+/// Of a listing, where the operator says nothing else.
+const REVALIDATED: HeaderField = HeaderField::constant(HeaderName::CACHE_CONTROL, "no-cache");
 
 /// A response, ready to be sent.
 pub(super) struct Answer {
@@ -143,24 +159,69 @@ pub(super) async fn prepare(
     room: Room,
 ) -> Answer {
     let head = service.workplace.lend_head();
-    let mut desk = Desk { request, service, room, ranges_limit: snapshot.ranges_limit, head };
+    let (over_tls, ranges_limit) = (client.tls.is_some(), snapshot.ranges_limit);
+    let mut desk = Desk { request, service, room, ranges_limit, over_tls, headers: None, head };
     let host = requested_host(request, client);
+    let may_answer = Snapshot::may_answer_for(client.tls.as_ref(), host);
+    let Some(site) = site_for(host, snapshot).filter(|_| may_answer) else {
+        // No site's headers: the client would take them, HSTS above all, for those of a host that is not served here.
+        return desk.page(Status::MisdirectedRequest, "This server does not answer for that host name.");
+    };
+    let decoded = decode_path(request.path);
+    let rule_path = match &decoded {
+        Ok(path) => RulePath { relative: &path.relative, is_directory: path.is_directory },
+        // What does not decode is held against the rules as it came.
+        Err(_) => request
+            .path
+            .strip_prefix('/')
+            .map_or(RulePath::ROOT, |path| RulePath { relative: path.as_bytes(), is_directory: false }),
+    };
+    desk.headers = Some(site.headers(rule_path, over_tls));
     if client.redirect {
         return desk.redirect_to_https(host, snapshot);
     }
-    let site = if host.is_empty() { snapshot.sites.default_site() } else { snapshot.sites.for_host(host) };
-    let Some(site) = site.filter(|_| Snapshot::may_answer_for(client.tls.as_ref(), host)) else {
-        return desk.page(Status::MisdirectedRequest, "This server does not answer for that host name.");
-    };
     match request.method {
         Method::Get | Method::Head => {}
         Method::Options => return desk.finish(|responder, head| responder.options(ALLOW, head)),
         Method::Other(_) => return desk.finish(|responder, head| responder.method_not_allowed(ALLOW, head)),
     }
-    match decode_path(request.path) {
+    match decoded {
         Ok(path) => desk.content(site, &path).await,
         Err(error) => desk.page(error.status(), error.explanation()),
     }
+}
+
+/// Answers what could not be read as a request; nothing follows on the connection.
+///
+/// The headers are those of the site that the connection was made for: browsers meet this, too, when their cookies have
+/// outgrown a head (431), and RFC 6797 section 7.1 asks for HSTS on every response over TLS.
+pub(super) fn to_no_request(
+    received: &[u8],
+    error: RequestError,
+    service: &Service,
+    snapshot: &Snapshot,
+    client: &Client,
+) -> Answer {
+    let host = client.tls.as_ref().and_then(|tls| tls.server_name.as_deref()).unwrap_or_default();
+    let headers = site_for(host, snapshot).map(|site| site.headers(RulePath::ROOT, client.tls.is_some()));
+    let date = service.workplace.date();
+    let responder =
+        with_headers(Responder::without_request(received, &date, crate::SERVER), headers.as_deref());
+    let mut head = Vec::new();
+    let plan = responder.error(error.status(), error.explanation(), &mut head);
+    Answer::of_page(head, plan, false)
+}
+
+/// The site that answers for a host; where none is said, the default one.
+fn site_for<'a>(host: &str, snapshot: &'a Snapshot) -> Option<&'a Site> {
+    if host.is_empty() { snapshot.sites.default_site() } else { snapshot.sites.for_host(host) }
+}
+
+/// A site's headers, or the standard ones where no site is known.
+fn with_headers<'a>(responder: Responder<'a>, headers: Option<&'a PathHeaders>) -> Responder<'a> {
+    let Some(headers) = headers else { return responder };
+    let cache_control = headers.cache_control.as_ref().map(HeaderField::value);
+    responder.with_headers(&headers.block).with_cache_control(cache_control)
 }
 
 /// The host that a request is for. HTTP/1.0 need not say it; then it is the one that the client connected to by name.
@@ -176,20 +237,15 @@ struct Desk<'a, 'r> {
     service: &'a Service,
     room: Room,
     ranges_limit: usize,
+    over_tls: bool,
+    /// Those of the site for this path, once the site is known.
+    headers: Option<Cow<'a, PathHeaders>>,
     head: Vec<u8>,
 }
 
-impl Desk<'_, '_> {
-    /// Writes the head by `write`, with nothing of the site's own.
+impl<'a> Desk<'a, '_> {
+    /// Writes the head by `write`.
     fn finish(&mut self, write: impl Fn(&Responder<'_>, &mut Vec<u8>) -> Plan) -> Answer {
-        self.finish_with(&HeaderBlock::EMPTY, write)
-    }
-
-    fn finish_with(
-        &mut self,
-        headers: &HeaderBlock,
-        write: impl Fn(&Responder<'_>, &mut Vec<u8>) -> Plan,
-    ) -> Answer {
         let workplace = &self.service.workplace;
         let mut head = std::mem::take(&mut self.head);
         let mut is_last = false;
@@ -197,8 +253,8 @@ impl Desk<'_, '_> {
             let date = workplace.date();
             let mut responder =
                 Responder::for_request(self.request, &date, crate::SERVER, self.room.may_persist)
-                    .with_headers(headers)
                     .with_ranges_limit(self.ranges_limit);
+            responder = with_headers(responder, self.headers.as_deref());
             let mut plan = write(&responder, &mut head);
             // Only the plan tells how long the response is.
             if responder.persist && !self.room.is_left_behind(head.len() as u64 + plan.content_bytes) {
@@ -221,7 +277,7 @@ impl Desk<'_, '_> {
 
     /// 308 to the same place over TLS.
     fn redirect_to_https(&mut self, host: &str, snapshot: &Snapshot) -> Answer {
-        if host.is_empty() || snapshot.sites.for_host(host).is_none() {
+        if host.is_empty() {
             return self.page(Status::MisdirectedRequest, "This server does not answer for that host name.");
         }
         let Some(port) = snapshot.https_port else {
@@ -234,15 +290,18 @@ impl Desk<'_, '_> {
         self.finish(|responder, head| responder.redirect(Status::PermanentRedirect, &location, head))
     }
 
-    async fn content(&mut self, site: &Site, path: &DecodedPath<'_>) -> Answer {
+    async fn content(&mut self, site: &'a Site, path: &DecodedPath<'_>) -> Answer {
         let found = match self.look_up(&site.root, path, Blocking::CachedOnly) {
             Err(ContentError::WouldBlock) => self.look_up_elsewhere(&site.root, path).await,
             found => found,
         };
-        let headers = site.headers(|| format!("/{}", String::from_utf8_lossy(&path.relative)));
         match found {
             Ok(Served::File(file)) => {
-                let mut answer = self.file(file, &headers);
+                if let Some(relative) = file.content.index_path() {
+                    let path = RulePath { relative, is_directory: false };
+                    self.headers = Some(site.headers(path, self.over_tls));
+                }
+                let mut answer = self.file(file);
                 answer.immutable = site.is_immutable();
                 answer
             }
@@ -250,7 +309,7 @@ impl Desk<'_, '_> {
                 let location = path.directory_location(self.request.query);
                 self.finish(|responder, head| responder.redirect(Status::MovedPermanently, &location, head))
             }
-            Ok(Served::Listing(directory)) => self.listing(&site.root, directory, &headers).await,
+            Ok(Served::Listing(directory)) => self.listing(&site.root, directory).await,
             Err(error) => self.refusal(&error),
         }
     }
@@ -292,7 +351,7 @@ impl Desk<'_, '_> {
         })
     }
 
-    fn file(&mut self, file: CachedFile, headers: &HeaderBlock) -> Answer {
+    fn file(&mut self, file: CachedFile) -> Answer {
         let request = self.request;
         let mut answer = {
             let content = &file.content;
@@ -306,14 +365,14 @@ impl Desk<'_, '_> {
                 content_coding: content.coding(),
                 varies_by_coding: content.varies(),
             };
-            self.finish_with(headers, |responder, head| responder.file(request, &representation, head))
+            self.finish(|responder, head| responder.file(request, &representation, head))
         };
         answer.file = Some(file);
         answer
     }
 
     /// A directory as a page or as JSON; read and written on a thread that may wait.
-    async fn listing(&mut self, root: &Arc<Root>, directory: Directory, headers: &HeaderBlock) -> Answer {
+    async fn listing(&mut self, root: &Arc<Root>, directory: Directory) -> Answer {
         let view = ListingView::parse(self.request.query.map(str::as_bytes), self.request.accept);
         let elsewhere = Arc::clone(root);
         let listed = tokio::task::spawn_blocking(move || {
@@ -325,17 +384,14 @@ impl Desk<'_, '_> {
             Ok(rendered) => rendered,
             Err(error) => return self.refusal(&error),
         };
-        let mut headers = headers.clone();
+        let mut headers = self.headers.take().unwrap_or_default().into_owned();
         // Of several lines of Vary all count, so that the operator's own one can stay.
-        let _ = headers.push("Vary", "Accept");
-        for (name, value) in
-            [("Content-Security-Policy", CONTENT_SECURITY_POLICY), ("Cache-Control", "no-cache")]
-        {
-            if !headers.as_str().contains(name) {
-                // As above, both are constants of printable ASCII.
-                let _ = headers.push(name, value);
-            }
+        headers.block.add(VARY_BY_ACCEPT);
+        if !headers.block.has(&HeaderName::CONTENT_SECURITY_POLICY) {
+            headers.block.add(LISTING_POLICY);
         }
+        headers.cache_control.get_or_insert(REVALIDATED);
+        self.headers = Some(Cow::Owned(headers));
         let representation = Representation {
             length_bytes: rendered.body.len() as u64,
             validators: Validators { etag: None, modified_unix_s: None },
@@ -344,8 +400,7 @@ impl Desk<'_, '_> {
             varies_by_coding: false,
         };
         let request = self.request;
-        let mut answer =
-            self.finish_with(&headers, |responder, head| responder.file(request, &representation, head));
+        let mut answer = self.finish(|responder, head| responder.file(request, &representation, head));
         answer.page = rendered.body;
         answer
     }

@@ -99,7 +99,7 @@ impl Server {
         let settings = self.source.load().map_err(|error| vec![error.to_string()])?;
         settings.verify_files().map_err(|error| vec![error.to_string()])?;
         let wants_tls = tls_setup::is_wanted(&settings);
-        let sites = Sites::open(&settings, wants_tls)
+        let sites = Sites::open(&settings)
             .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         let development = development(&settings).map_err(|error| vec![error.to_string()])?;
         let watch = CertificateWatch::start(&settings, development.as_ref());

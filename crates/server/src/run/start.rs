@@ -81,7 +81,7 @@ impl Server {
         let costs = placement::load(&settings).map_err(ServeError::Calibration)?;
         warn_about_calibration(&costs.0);
         let wants_tls = tls_setup::is_wanted(&settings);
-        let sites = Sites::open(&settings, wants_tls).map_err(ServeError::Sites)?;
+        let sites = Sites::open(&settings).map_err(ServeError::Sites)?;
         let development =
             development(&settings).map_err(|error| ServeError::Certificates(vec![error.to_string()]))?;
         let changes = CertificateWatch::start(&settings, development.as_ref());
@@ -150,7 +150,7 @@ impl Server {
 /// [`ServeError::Sites`], [`ServeError::Certificates`] and [`ServeError::Calibration`], each fault with its place.
 pub fn check(settings: &Settings) -> Result<Vec<String>, ServeError> {
     let wants_tls = tls_setup::is_wanted(settings);
-    Sites::open(settings, wants_tls).map_err(ServeError::Sites)?;
+    Sites::open(settings).map_err(ServeError::Sites)?;
     let (basis, _) = placement::load(settings).map_err(ServeError::Calibration)?;
     // The development certificate would be made now, which is no part of a check.
     if !wants_tls || settings.needs_development_certificate() {

@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 fn snapshot(generation: u64, root: &Path, low_water: &str) -> Snapshot {
     let text = format!("[user_engine]\nnot_sent_low_water = {low_water:?}\n[[site]]\nroot = {root:?}\n");
     let settings = Settings::from_toml(Path::new("test.toml"), text.as_bytes(), &Flags::default()).unwrap();
-    let sites = Sites::open(&settings, true).unwrap();
+    let sites = Sites::open(&settings).unwrap();
     let plan = Plan::new(&settings, (Basis::Defaults, Costs::defaults()), 1);
     Snapshot::new(generation, &settings, sites, None, None, Found::default(), plan)
 }

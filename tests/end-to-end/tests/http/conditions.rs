@@ -16,6 +16,8 @@ impl Scene {
     fn new() -> Self {
         let site = Site::empty();
         let bytes = add_at_rest(&site, NAME, 70_001);
+        // So old that its date is a strong validator as well.
+        crate::support::age(&site.path().join(NAME), std::time::Duration::from_secs(3600));
         Self { fixture: Fixture::start(site), bytes }
     }
 
@@ -105,6 +107,23 @@ fn a_range_holds_for_the_version_it_was_meant_for() {
             let response = ask(connection, &format!("If-Range: {condition}\r\nRange: bytes=100-199\r\n"));
             response.assert_is(200, &scene.bytes);
         }
+    });
+}
+
+#[test]
+fn a_date_stands_for_a_version_only_after_a_while() {
+    let scene = Scene::new();
+    // A few seconds old: the tag is strong, the date is not yet (RFC 9110 section 8.8.2.2).
+    let path = scene.fixture.site.path().join(NAME);
+    crate::support::age(&path, std::time::Duration::from_secs(20));
+    scene.each(|connection, tag, date| {
+        let by_tag = ask(connection, &format!("If-Range: {tag}\r\nRange: bytes=101-198\r\n"));
+        by_tag.assert_is(206, &scene.bytes[101..199]);
+        let by_date = ask(connection, &format!("If-Range: {date}\r\nRange: bytes=101-198\r\n"));
+        by_date.assert_is(200, &scene.bytes);
+        // To have it already is enough said by the date.
+        let unchanged = ask(connection, &format!("If-Modified-Since: {date}\r\n"));
+        assert_eq!(unchanged.status, 304);
     });
 }
 

@@ -121,7 +121,7 @@ fn what_is_no_http_1_is_refused() {
     for transport in Transport::ALL {
         for (request, status) in [
             ("GET /a.bin HTTP/2.0\r\nHost: localhost\r\n\r\n", 505),
-            ("GET /a.bin HTTP/1.2\r\nHost: localhost\r\n\r\n", 505),
+            ("GET /a.bin HTTP/1.22\r\nHost: localhost\r\n\r\n", 400),
             ("GET /a.bin\r\nHost: localhost\r\n\r\n", 400),
             ("GET  /a.bin HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
             ("GET /a.bin HTTP/1.1\nHost: localhost\n\n", 400),
@@ -132,5 +132,24 @@ fn what_is_no_http_1_is_refused() {
         ] {
             refused(&mut fixture.connect(transport), request, status);
         }
+    }
+}
+
+#[test]
+fn later_minor_versions_are_answered_as_1_1() {
+    let (fixture, bytes) = fixture();
+    for transport in Transport::ALL {
+        let mut connection = fixture.connect(transport);
+        // Persistent, as in HTTP/1.1, and at every split.
+        for minor in [2, 9] {
+            let request = format!("GET /a.bin HTTP/1.{minor}\r\nHost: localhost\r\n\r\n");
+            connection.send(&request);
+            connection.response().assert_is(200, &bytes);
+            for byte in request.as_bytes() {
+                connection.send([*byte]);
+            }
+            connection.response().assert_is(200, &bytes);
+        }
+        connection.get("/a.bin", "").assert_is(200, &bytes);
     }
 }

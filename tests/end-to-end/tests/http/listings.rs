@@ -107,7 +107,7 @@ fn names_with_controls_are_listed_shown_and_reachable() {
         let mut connection = fixture.connect(transport);
         let page = connection.get("/", "").text();
         assert!(page.contains("<bdi>ann<b>U+202E</b>txt.exe</bdi>"), "{page}");
-        assert!(page.contains("<bdi>line<b>\u{240d}</b><b>\u{240a}</b>break</bdi>"), "{page}");
+        assert!(page.contains("<bdi>line<b>U+000D</b><b>U+000A</b>break</bdi>"), "{page}");
         let is_hidden =
             |character: char| character != '\n' && (character.is_control() || character == '\u{202e}');
         assert!(!page.contains(is_hidden));

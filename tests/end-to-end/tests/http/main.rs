@@ -9,6 +9,7 @@ mod conditions;
 mod connections;
 mod content;
 mod curl;
+mod headers;
 mod hosts;
 mod limits;
 mod listings;

@@ -369,17 +369,19 @@ fn check_loads_the_certificates() {
         fs::write(&configuration, site).unwrap();
         linerate(&["check", "--config", &configuration])
     };
-    for (pair, reason) in [
-        (["two.pem", "one-key.pem"], "two.pem"),
-        (["empty.pem", "two-key.pem"], "empty.pem"),
-        (["two.pem", "empty.pem"], "empty.pem"),
-        (["two.pem", "two.pem"], "two.pem"),
+    for (pair, reason, faulty) in [
+        (["two.pem", "one-key.pem"], "two.pem", "key"),
+        (["empty.pem", "two-key.pem"], "empty.pem", "certificate"),
+        (["two.pem", "empty.pem"], "empty.pem", "key"),
+        (["two.pem", "two.pem"], "two.pem", "key"),
     ] {
         let output = check(pair, "127.0.0.1:8443");
         let said = text(&output.stderr);
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), ""), "{said}");
-        // The second pair is the one to mend.
-        let place = format!("{configuration}:4:67: ");
+        // The second pair is the one to mend: its certificate or its key.
+        let site = fs::read_to_string(&configuration).unwrap();
+        let before = site.lines().nth(3).unwrap().rfind(&format!("{faulty} = ")).unwrap();
+        let place = format!("{configuration}:4:{}: ", before + faulty.len() + " = ".len() + 1);
         assert!(said.starts_with(&place) && said.contains(&path(reason)), "{place} {said}");
         assert_eq!(said.lines().count(), 1, "{said}");
         // Without a TLS listener nobody loads them.

@@ -115,7 +115,11 @@ fn holds(file: &Path, text: &[u8], wanted: Wanted) -> String {
     let labels = labels(text);
     let Some(first) = labels.first() else { return format!("it {}", without_blocks(file, text, wanted)) };
     let count = labels.iter().filter(|label| *label == first).count();
-    let blocks = if count == 1 { format!("a {first} block") } else { format!("{count} {first} blocks") };
+    let blocks = match count {
+        1 if first.starts_with(['E', 'O']) => format!("an {first} block"),
+        1 => format!("a {first} block"),
+        _ => format!("{count} {first} blocks"),
+    };
     let advice = match (wanted, first.as_str()) {
         (_, "CERTIFICATE REQUEST" | "NEW CERTIFICATE REQUEST") => {
             ": that is what an authority is asked for a certificate by, and its answer is needed"

@@ -25,6 +25,12 @@
 //! `localhost:8443` (127.0.0.1 and ::1) without certificates, because a development certificate is good for nothing
 //! else; `*:8443` (0.0.0.0 and ::) with certificates. The port is the same, and never a privileged one.
 
+// What the network sends must not end a thread: a fault is a value (INV-PEER-1).
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::todo)
+)]
+
 mod choice;
 mod cipher_suite;
 mod cpu_list;

@@ -8,6 +8,12 @@
 //!
 //! What is found is only opened and described here; sending it is another crate's job.
 
+// What the network sends must not end a thread: a fault is a value (INV-PEER-1).
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::todo)
+)]
+
 mod cache;
 mod content;
 mod error;

@@ -11,6 +11,12 @@
 //! Invariants kept here (`docs/INVARIANTS.md`): INV-NIC-1, INV-NIC-2, INV-LIMIT-1, INV-ORDER-2, INV-FILE-1, INV-FILE-2,
 //! INV-COLD-1.
 
+// What the network sends must not end a thread: a fault is a value (INV-PEER-1).
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::todo)
+)]
+
 pub mod batches;
 pub mod kernel;
 pub mod nic;

@@ -13,6 +13,12 @@
 //! The rules are those of RFC 9110 (semantics) and RFC 9112 (HTTP/1.1); where they leave a choice, the
 //! stricter one is taken for all that decides where a message ends.
 
+// What the network sends must not end a thread: a fault is a value (INV-PEER-1).
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::todo)
+)]
+
 mod body;
 mod coding;
 mod conditional;

@@ -11,11 +11,8 @@ use std::{
 };
 
 use linerate_os::socket::{self, Follows, Socket};
-use linerate_record::{
-    AlertDescription, Channel, ContentType, Event, KeyUpdateRate, Opener, RecordError, RecordHeader,
-    RecordLimit, Sealer,
-};
-use linerate_tls::{ClientHandshake, ClientKeySchedule, ConnectFailure, ConnectStep, Connected};
+use linerate_record::{AlertDescription, Channel, ContentType, Event, KeyUpdateRate, RecordHeader};
+use linerate_tls::{ClientHandshake, ClientKeySchedule, ConnectFailure, ConnectStep};
 
 use crate::{fault::Fault, workbench::Workbench};
 
@@ -352,7 +349,9 @@ impl Connection {
                 let mut rest = mem::take(incoming);
                 bench.tally.handshake.record(now - since);
                 bench.agreed(&connected);
-                self.link = Link::Tls(Box::new(channel(*connected).map_err(Fault::Record)?));
+                self.link = Link::Tls(Box::new(
+                    connected.into_channel(KeyUpdateRate::new(KEY_UPDATES_LIMIT)).map_err(Fault::Record)?,
+                ));
                 self.open_records(&mut rest, bench, now)?;
                 // What the handshake leaves to be sent goes with the first request, or now if there is none yet.
                 Ok(true)
@@ -436,17 +435,6 @@ impl Connection {
     pub(crate) fn is_overdue(&self, now: Instant, limit: Duration) -> bool {
         now.saturating_duration_since(self.progressed) > limit
     }
-}
-
-/// The record layer takes over where the handshake stopped.
-fn channel(connected: Connected) -> Result<Channel<ClientKeySchedule>, RecordError> {
-    let (send, receive) = (&connected.send, &connected.receive);
-    Ok(Channel::for_client(
-        Sealer::new(&send.key, send.sequence_number, RecordLimit::of(send.key.aead()))?,
-        Opener::new(&receive.key, receive.sequence_number)?,
-        connected.key_schedule,
-        KeyUpdateRate::new(KEY_UPDATES_LIMIT),
-    ))
 }
 
 impl From<ConnectFailure> for Fault {

@@ -17,6 +17,12 @@
 //! | [`facility`] | the hypervisor, and whether io_uring is permitted |
 //! | [`usage`] | what a thread has cost |
 
+// What the network sends must not end a thread: a fault is a value (INV-PEER-1).
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::todo)
+)]
+
 pub mod adapter;
 pub mod clock;
 pub mod facility;

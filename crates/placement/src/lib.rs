@@ -18,6 +18,12 @@
 //! the excess of the best choice in hindsight (`Placer` has the proof, `tests/never_lose.rs` tries it). On Linux there is
 //! no way back from the kernel or the adapter, so the rule asks once, before the move.
 
+// What the network sends must not end a thread: a fault is a value (INV-PEER-1).
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::todo)
+)]
+
 mod budget;
 mod calibration;
 mod capability;

@@ -10,6 +10,12 @@
 //!
 //! Invariants kept here (`docs/INVARIANTS.md`): INV-NONCE-1, INV-NONCE-2, INV-NONCE-3, INV-LIMIT-1, INV-LIMIT-2, INV-OPEN-1.
 
+// What the network sends must not end a thread: a fault is a value (INV-PEER-1).
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::todo)
+)]
+
 mod alert;
 mod channel;
 mod content_type;

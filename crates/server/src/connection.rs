@@ -11,7 +11,7 @@ use crate::{
     worker::HandshakeTicket,
 };
 use linerate_config::ListenerKind;
-use linerate_record::{Channel, Combination, KeyUpdateRate, Opener, RecordError, RecordLimit, Sealer};
+use linerate_record::{Channel, Combination, KeyUpdateRate, RecordError, RecordLimit};
 use linerate_tls::{Established, FailureKind, KeySchedule};
 use std::{net::SocketAddr, rc::Rc, sync::Arc, time::Instant};
 use tokio::net::TcpStream;
@@ -107,10 +107,9 @@ async fn secure(
     Some((link, client))
 }
 
-/// The record layer takes over where the handshake stopped (INV-NONCE-2).
+/// The record layer takes over (INV-NONCE-2).
 fn channel(established: Established, snapshot: &Snapshot) -> Result<Channel<KeySchedule>, RecordError> {
-    let Established { send, receive, .. } = established;
-    let (version, aead) = (send.key.version(), send.key.aead());
+    let (version, aead) = (established.send.key.version(), established.send.key.aead());
     let own = RecordLimit::of(aead);
     let limit = snapshot.records_per_key_limit.map_or(own, |records| own.lowered_to(records));
     // A key is kept only where the kernel may take it later.
@@ -118,15 +117,6 @@ fn channel(established: Established, snapshot: &Snapshot) -> Result<Channel<KeyS
         .kernel
         .as_ref()
         .is_some_and(|kernel| kernel.verdict(Combination { version, cipher: aead }).is_ok());
-    let sealer = if may_be_promoted {
-        Sealer::keeping(send.key, send.sequence_number, limit)?
-    } else {
-        Sealer::new(&send.key, send.sequence_number, limit)?
-    };
-    Ok(Channel::new(
-        sealer,
-        Opener::new(&receive.key, receive.sequence_number)?,
-        established.key_schedule,
-        KeyUpdateRate::new(snapshot.key_updates_per_second_limit),
-    ))
+    let rate = KeyUpdateRate::new(snapshot.key_updates_per_second_limit);
+    established.into_channel(limit, may_be_promoted, rate)
 }

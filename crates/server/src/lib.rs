@@ -5,6 +5,12 @@
 //! answered one after the other (`exchange`) from sites and files (`sites`, `hot_file`) through an engine (`linerate-engine`).
 //! `docs/ARCHITECTURE.md` draws it.
 
+// What the network sends must not end a thread: a fault is a value (INV-PEER-1).
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::todo)
+)]
+
 mod access_log;
 mod admin;
 mod connection;

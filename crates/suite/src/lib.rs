@@ -3,6 +3,11 @@
 //! This is the one table of them. What a library or the kernel calls them is a matter of the crate that talks to it: the
 //! record layer's algorithms, the kernel's numbers, rustls' suites.
 
+// A fault is a value (INV-PEER-1).
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::todo)
+)]
 #![forbid(unsafe_code)]
 
 use std::fmt;

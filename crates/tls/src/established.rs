@@ -1,7 +1,9 @@
 //! What a finished handshake leaves: what was agreed, the keys, and the schedule of the next ones.
 
-use crate::{Certificate, CipherSuite, Group};
-use linerate_record::{KeySource, RecordError, TrafficKey, Version};
+use crate::{Certificate, CipherSuite, ClientKeySchedule, Connected, Group};
+use linerate_record::{
+    Channel, KeySource, KeyUpdateRate, Opener, RecordError, RecordLimit, Sealer, TrafficKey, Version,
+};
 use rustls::{ConnectionTrafficSecrets, kernel::KernelConnection, server::ServerConnectionData};
 use std::{fmt, sync::Arc};
 
@@ -12,6 +14,51 @@ pub struct DirectionSecrets {
     pub key: TrafficKey,
     /// The sequence number of the next record under it: the handshake has used some already.
     pub sequence_number: u64,
+}
+
+impl DirectionSecrets {
+    /// Seals on from where the handshake stopped. `keeps_key` as in [`Sealer::keeping`].
+    fn into_sealer(self, limit: RecordLimit, keeps_key: bool) -> Result<Sealer, RecordError> {
+        if keeps_key {
+            Sealer::keeping(self.key, self.sequence_number, limit)
+        } else {
+            Sealer::new(&self.key, self.sequence_number, limit)
+        }
+    }
+
+    /// Opens on from where the handshake stopped.
+    fn into_opener(self) -> Result<Opener, RecordError> {
+        Opener::new(&self.key, self.sequence_number)
+    }
+}
+
+impl Established {
+    /// The record layer, which goes on at the sequence numbers where the handshake stopped (INV-NONCE-2). `keeps_key`: the
+    /// sending direction may be handed over later.
+    ///
+    /// # Errors
+    /// [`RecordError::Crypto`] if the cipher does not take a key.
+    pub fn into_channel(
+        self,
+        limit: RecordLimit,
+        keeps_key: bool,
+        rate: KeyUpdateRate,
+    ) -> Result<Channel<KeySchedule>, RecordError> {
+        let sealer = self.send.into_sealer(limit, keeps_key)?;
+        Ok(Channel::new(sealer, self.receive.into_opener()?, self.key_schedule, rate))
+    }
+}
+
+impl Connected {
+    /// The same at a client's end.
+    ///
+    /// # Errors
+    /// As [`Established::into_channel`].
+    pub fn into_channel(self, rate: KeyUpdateRate) -> Result<Channel<ClientKeySchedule>, RecordError> {
+        let limit = RecordLimit::of(self.send.key.aead());
+        let sealer = self.send.into_sealer(limit, false)?;
+        Ok(Channel::for_client(sealer, self.receive.into_opener()?, self.key_schedule, rate))
+    }
 }
 
 /// A handshake that succeeded.

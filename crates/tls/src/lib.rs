@@ -13,6 +13,12 @@
 //! Sources: RFC 8446 (TLS 1.3), RFC 5246 and RFC 7627 (TLS 1.2), RFC 6066 3 (SNI), RFC 7301 (ALPN), RFC 9149 (ticket
 //! requests), RFC 9525 (names in certificates).
 
+// What the network sends must not end a thread: a fault is a value (INV-PEER-1).
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::todo)
+)]
+
 mod acceptor;
 mod certificate;
 mod connect;

@@ -6,10 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linerate_record::{
-    AlertDescription, Channel, ContentType, Event, KeyUpdateRate, Opener, RecordError, RecordHeader,
-    RecordLimit, Sealer,
-};
+use linerate_record::{AlertDescription, Channel, ContentType, Event, KeyUpdateRate, RecordHeader};
 use linerate_tls::{ClientHandshake, ClientKeySchedule, ConnectStep, Connected, Connector};
 
 /// How long a server may take for each of its answers.
@@ -97,7 +94,9 @@ impl Open {
     /// Sends a request and reads until the server has said all, or 4 MiB: the response as it came, its head first.
     pub(super) fn ask(self, request: &[u8]) -> Result<Vec<u8>, String> {
         let Self { mut socket, connected, mut arrived } = self;
-        let mut channel = channel(connected).map_err(|fault| fault.to_string())?;
+        let mut channel = connected
+            .into_channel(KeyUpdateRate::new(KEY_UPDATES_LIMIT))
+            .map_err(|fault| fault.to_string())?;
         let mut outgoing = Vec::new();
         channel
             .sealer()
@@ -123,16 +122,6 @@ impl Open {
             channel.alert(AlertDescription::CloseNotify, &mut outgoing).map(|_| socket.write_all(&outgoing));
         Ok(response)
     }
-}
-
-fn channel(connected: Connected) -> Result<Channel<ClientKeySchedule>, RecordError> {
-    let (send, receive) = (&connected.send, &connected.receive);
-    Ok(Channel::for_client(
-        Sealer::new(&send.key, send.sequence_number, RecordLimit::of(send.key.aead()))?,
-        Opener::new(&receive.key, receive.sequence_number)?,
-        connected.key_schedule,
-        KeyUpdateRate::new(KEY_UPDATES_LIMIT),
-    ))
 }
 
 /// Opens the whole records at the front of `arrived`. True once the server has said that no more comes.

@@ -4,9 +4,7 @@
 // Each test binary uses some of it.
 #![allow(dead_code, unreachable_pub)]
 
-use linerate_record::{
-    Channel, ContentType, Event, HEADER_BYTES, KeyUpdateRate, Opener, RecordLimit, Sealer, Version,
-};
+use linerate_record::{Channel, ContentType, Event, HEADER_BYTES, KeyUpdateRate, RecordLimit, Version};
 use linerate_tls::{
     Acceptor, AcceptorBuilder, CertificateFiles, Established, Handshake, HandshakeFailure, KeySchedule,
     SiteCertificates, Step, TlsPolicy,
@@ -186,12 +184,7 @@ pub fn run(
 /// The record layer on what the handshake left.
 pub fn channel(established: Established) -> Channel<KeySchedule> {
     let limit = RecordLimit::of(established.cipher_suite.aead());
-    Channel::new(
-        Sealer::new(&established.send.key, established.send.sequence_number, limit).unwrap(),
-        Opener::new(&established.receive.key, established.receive.sequence_number).unwrap(),
-        established.key_schedule,
-        KeyUpdateRate::new(100),
-    )
+    established.into_channel(limit, false, KeyUpdateRate::new(100)).unwrap()
 }
 
 /// Opens every record in `bytes`; gives the application data.

@@ -21,7 +21,10 @@ pub use report::note;
 pub use report::tried;
 pub use switch::{Prepared, Refusal, after_control, prepare, promote, settle};
 
-use crate::{Pieces, plain, source::Source};
+use crate::{
+    Pieces, plain,
+    source::{Change, Source},
+};
 use linerate_os::kernel_tls::Calls;
 use linerate_record::{Channel, KeySource, MAX_PLAINTEXT_BYTES, RecordError};
 use std::{io, ops::Range, os::fd::BorrowedFd};
@@ -35,8 +38,8 @@ pub enum Step {
     Full(u64),
     /// These bytes of the file are not in memory.
     Cold(Range<u64>),
-    /// The file ends at this offset, earlier than it did when the response began (INV-FILE-1).
-    Truncated(u64),
+    /// The file is not what it was when the response began (INV-FILE-1).
+    Changed(Change),
     /// A key update is due and waits as a control record: it goes first.
     KeyUpdate,
 }
@@ -107,7 +110,7 @@ pub fn step<K: KeySource>(
             Step::Full(bytes)
         }
         plain::Step::Cold(range) => Step::Cold(range),
-        plain::Step::Truncated(offset) => Step::Truncated(offset),
+        plain::Step::Changed(change) => Step::Changed(change),
     })
 }
 

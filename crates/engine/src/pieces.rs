@@ -27,6 +27,8 @@ pub struct Pieces<'a> {
     /// Bytes of the first piece that are done.
     done_bytes: u64,
     remaining_bytes: u64,
+    /// Bytes of the file are, or were, among them.
+    holds_file: bool,
 }
 
 impl<'a> Pieces<'a> {
@@ -34,7 +36,14 @@ impl<'a> Pieces<'a> {
     #[must_use]
     pub fn new(pieces: &'a [Piece<'a>]) -> Self {
         let remaining_bytes = pieces.iter().map(Piece::length_bytes).sum();
-        Self { pieces, done_bytes: 0, remaining_bytes }
+        let holds_file = pieces.iter().any(|piece| matches!(piece, Piece::File(_)));
+        Self { pieces, done_bytes: 0, remaining_bytes, holds_file }
+    }
+
+    /// Whether the response carries bytes of its file.
+    #[must_use]
+    pub fn holds_file(&self) -> bool {
+        self.holds_file
     }
 
     /// Bytes that are still to be sent.

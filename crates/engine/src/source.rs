@@ -1,10 +1,11 @@
 //! Where the bytes of a response's file come from: the page cache by `pread`, or a mapping that is kept.
 
 use linerate_os::{
-    file::{ResidentRead, read_resident, read_waiting},
+    file::{ResidentRead, Stamp, read_resident, read_waiting},
     mapping::Mapping,
 };
 use std::{
+    cmp::Ordering,
     fs::File,
     io::{self, IoSliceMut},
     ops::Range,
@@ -15,8 +16,54 @@ use std::{
 pub struct Source<'a> {
     /// The file.
     pub file: &'a File,
+    /// What the response's head was made from.
+    pub announced: Stamp,
     /// Present for a hot file: read from here instead.
     pub mapping: Option<&'a Mapping>,
+}
+
+/// What somebody did to a file behind its response: the response cannot be finished (INV-FILE-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It ends at this offset now, earlier than it did when the response began.
+    CutShort(u64),
+    /// It was written to, and is as long as it was.
+    Overwritten,
+}
+
+impl<'a> Source<'a> {
+    /// A file to be read, announced as it is now.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn of(file: &'a File) -> io::Result<Self> {
+        Ok(Self { file, announced: Stamp::of(file)?, mapping: None })
+    }
+
+    /// What has become of the file since its response began: to be asked *after* its bytes were read, *before* they leave
+    /// the process ([`Stamp`]). One `fstat`.
+    ///
+    /// A file that has become longer counts as unchanged: logs and recordings grow while they are served, and what was
+    /// announced of them is what it was. One that was overwritten and made longer cannot be told from those.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn change(&self) -> io::Result<Option<Change>> {
+        change_since(&self.announced, self.file)
+    }
+}
+
+/// What has become of `file` since it had the stamp `announced`.
+///
+/// # Errors
+/// The kernel's.
+pub fn change_since(announced: &Stamp, file: &File) -> io::Result<Option<Change>> {
+    let now = Stamp::of(file)?;
+    Ok(match now.length_bytes.cmp(&announced.length_bytes) {
+        Ordering::Less => Some(Change::CutShort(now.length_bytes)),
+        Ordering::Equal if now != *announced => Some(Change::Overwritten),
+        Ordering::Equal | Ordering::Greater => None,
+    })
 }
 
 /// How far a read got.
@@ -49,12 +96,6 @@ pub fn read(file: &File, mut buffers: &mut [IoSliceMut<'_>], offset: u64) -> io:
         IoSliceMut::advance_slices(&mut buffers, bytes);
     }
     Ok(Read::Whole)
-}
-
-/// Whether all of `range` is still part of the file and of its mapping: asked after sealing from a mapping and before
-/// sending, because a truncated page reads as zeros (INV-FILE-2).
-pub fn is_whole(source: &Source<'_>, mapping: &Mapping, end: u64) -> bool {
-    !mapping.is_broken() && source.file.metadata().is_ok_and(|status| status.len() >= end)
 }
 
 /// Clamps a range of file offsets to what a mapping can hold.

@@ -6,7 +6,7 @@
 
 use crate::{
     Piece, Pieces,
-    source::{Read, Source, in_memory, is_whole, read},
+    source::{Change, Read, Source, in_memory, read},
 };
 use linerate_os::mapping::Mapping;
 use linerate_record::{Channel, ContentType, KeySource, Layout, MAX_PLAINTEXT_BYTES, RecordError, Sealer};
@@ -18,15 +18,18 @@ use std::{
 /// Why a batch could not be made.
 #[derive(Debug)]
 pub enum SealFault {
-    /// The file is shorter than it was when the response began, from this offset on.
-    Truncated {
-        /// The first byte that is missing.
-        offset: u64,
-    },
+    /// The file is not what it was when the response began.
+    Changed(Change),
     /// The file cannot be read.
     Unreadable(io::Error),
     /// The record layer refused: for a TLS 1.2 connection this is its end ([`RecordError::KeyExhausted`]).
     Record(RecordError),
+}
+
+impl From<Change> for SealFault {
+    fn from(change: Change) -> Self {
+        Self::Changed(change)
+    }
 }
 
 impl From<RecordError> for SealFault {
@@ -188,7 +191,7 @@ impl Batch {
         planned_bytes
     }
 
-    /// Reads the plaintext into its places, then seals it there.
+    /// Reads the plaintext into its places, then seals it there if the file was not changed meanwhile (INV-FILE-1).
     fn read_and_seal(
         &mut self,
         sealer: &mut Sealer,
@@ -197,7 +200,7 @@ impl Batch {
         source: Option<Source<'_>>,
     ) -> Result<Ready, SealFault> {
         let prefix_bytes = sealer.layout().prefix_bytes();
-        let mut position = 0;
+        let (mut position, mut read_from) = (0, None);
         for piece in pieces.upcoming(planned_bytes) {
             match piece {
                 Piece::Bytes(bytes) => {
@@ -209,11 +212,12 @@ impl Batch {
                         return Err(SealFault::Record(RecordError::Misuse("a file range without a file")));
                     };
                     let length = range.end - range.start;
+                    read_from = Some(source);
                     let mut places = self.places(prefix_bytes, position, length);
                     match read(source.file, &mut places, range.start).map_err(SealFault::Unreadable)? {
                         Read::Whole => position += length,
                         Read::Truncated(bytes) => {
-                            return Err(SealFault::Truncated { offset: range.start + bytes as u64 });
+                            return Err(Change::CutShort(range.start + bytes as u64).into());
                         }
                         Read::Until(bytes) => {
                             position += bytes as u64;
@@ -225,6 +229,11 @@ impl Batch {
                     }
                 }
             }
+        }
+        if let Some(source) = read_from
+            && let Some(change) = source.change().map_err(SealFault::Unreadable)?
+        {
+            return Err(change.into());
         }
         self.cut_to(position);
         for index in 0..self.records.len() {
@@ -245,19 +254,18 @@ impl Batch {
         source: Source<'_>,
         mapping: &Mapping,
     ) -> Result<Ready, SealFault> {
-        let mut end_of_file_bytes = 0;
+        let mut takes_file = false;
         for piece in pieces.upcoming(planned_bytes) {
             if let Piece::File(range) = piece {
                 let resident = mapping.is_resident(source.file, in_memory(&range), &mut self.residency);
                 if !resident.map_err(SealFault::Unreadable)? {
                     // Pages that a truncation took away never become resident: waiting for them would not end.
-                    let length = source.file.metadata().map_err(SealFault::Unreadable)?.len();
-                    if length < range.end {
-                        return Err(SealFault::Truncated { offset: length });
+                    if let Some(change) = source.change().map_err(SealFault::Unreadable)? {
+                        return Err(change.into());
                     }
                     return Ok(Ready::Cold(range));
                 }
-                end_of_file_bytes = end_of_file_bytes.max(range.end);
+                takes_file = true;
             }
         }
         let layout = sealer.layout();
@@ -272,7 +280,7 @@ impl Batch {
                 let end = range.start + plaintext_bytes as u64;
                 let plaintext = mapping.bytes(in_memory(&(range.start..end)));
                 if plaintext.len() != plaintext_bytes {
-                    return Err(SealFault::Truncated { offset: range.start });
+                    return Err(Change::CutShort(range.start).into());
                 }
                 sealer.seal_from(ContentType::ApplicationData, plaintext, &mut self.bytes[record.clone()])?;
                 range.start = end;
@@ -291,11 +299,10 @@ impl Batch {
             }
             self.filled_bytes = record.end;
         }
-        if !is_whole(&source, mapping, end_of_file_bytes) {
-            // What was sealed may be zeros where there was data: nothing of it may leave.
+        if takes_file && let Some(change) = change_beneath(mapping, &source).map_err(SealFault::Unreadable)? {
+            // What was sealed may be zeros where there was data, or of two files: nothing of it may leave.
             self.filled_bytes = 0;
-            let offset = source.file.metadata().map_or(0, |status| status.len().min(end_of_file_bytes));
-            return Err(SealFault::Truncated { offset });
+            return Err(change.into());
         }
         Ok(Ready::Plaintext(planned_bytes))
     }
@@ -353,6 +360,14 @@ enum Ready {
     Plaintext(u64),
     /// Nothing was sealed: these bytes of the file are not in memory.
     Cold(Range<u64>),
+}
+
+/// What has become of a mapped file by the time its bytes were sealed: a page that was truncated away reads as zeros, which
+/// the mapping notes; a page that was truncated in its middle does, too, which only the file's length tells (INV-FILE-2).
+fn change_beneath(mapping: &Mapping, source: &Source<'_>) -> io::Result<Option<Change>> {
+    let change = source.change()?;
+    // It may have got its length back since.
+    Ok(change.or(mapping.is_broken().then_some(Change::Overwritten)))
 }
 
 /// Fills `place` from the pieces that come next, of which one or more end in it.

@@ -73,6 +73,44 @@ pub fn read_waiting(file: &File, buffers: &mut [IoSliceMut<'_>], offset: u64) ->
     }
 }
 
+/// What a write to a file changes: its length, and the time of its last modification.
+///
+/// The kernel stamps a file before it copies the bytes of a write into it. So a stamp that was taken *before* a file was
+/// read, and is found again *after* that, says that what was read is what the stamp stands for. It says so as far as the
+/// file system's clock goes: Linux 6.13 gives every write after a look another time (multigrain timestamps: ext4, XFS,
+/// Btrfs, tmpfs); older kernels, and other file systems, tell only what falls into different ticks, of 1 to 10 ms. The
+/// change counter of `statx` would tell all; Linux keeps it to itself (`STATX_CHANGE_COOKIE` is masked in `fs/stat.c`).
+///
+/// The time of the last *status* change is not in it: renaming, linking, removing, `chmod` and whatever sets times back
+/// move that, too, and change no byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The length in bytes.
+    pub length_bytes: u64,
+    /// When it was last modified, in seconds since 1970; negative before.
+    pub modified_unix_s: i64,
+    /// Nanoseconds within that second.
+    pub modified_nanoseconds: u32,
+}
+
+impl Stamp {
+    /// The file's stamp now: one `fstat`.
+    ///
+    /// # Errors
+    /// The kernel's; ESTALE on a network file system.
+    // The widths of these fields differ between architectures and systems; on some the casts do nothing.
+    #[allow(clippy::unnecessary_cast)]
+    pub fn of(file: &File) -> io::Result<Self> {
+        let status = rustix::fs::fstat(file)?;
+        Ok(Self {
+            // No file system reports a negative length for a regular file.
+            length_bytes: u64::try_from(status.st_size).unwrap_or(0),
+            modified_unix_s: status.st_mtime as i64,
+            modified_nanoseconds: status.st_mtime_nsec as u32,
+        })
+    }
+}
+
 /// A file that is in memory only and has no name, with this content.
 ///
 /// # Errors

@@ -432,6 +432,15 @@ pub fn finish_sending(socket: &impl AsFd) -> io::Result<()> {
     Ok(rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?)
 }
 
+/// Has the kernel throw away what still waits in the socket when it is closed, and reset the connection: no byte leaves
+/// after that, not even one that was sent before and got lost (`SO_LINGER` of no time).
+///
+/// # Errors
+/// The kernel's, for what is no socket.
+pub fn reset_when_closed(socket: &impl AsFd) -> io::Result<()> {
+    SockRef::from(socket).set_linger(Some(std::time::Duration::ZERO))
+}
+
 #[cfg(all(test, any(target_os = "linux", target_os = "android")))]
 mod tests {
     use super::*;
@@ -509,6 +518,23 @@ mod tests {
         drop(peer);
         thread::sleep(Duration::from_millis(20));
         assert_eq!(discard(&ours, &mut scratch).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_waits_is_thrown_away_by_a_reset() {
+        let (ours, mut theirs) = connected_pair(Some(4096)).unwrap();
+        let mut sent_bytes = 0;
+        while let Ok(bytes) = send(&ours, &[7; 65_536], Follows::Nothing) {
+            sent_bytes += bytes;
+        }
+        reset_when_closed(&ours).unwrap();
+        drop(ours);
+        theirs.set_nonblocking(false).unwrap();
+        theirs.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut received = Vec::new();
+        let error = theirs.read_to_end(&mut received).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        assert!(received.len() < sent_bytes, "{} of {sent_bytes}", received.len());
     }
 
     #[test]

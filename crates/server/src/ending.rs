@@ -5,6 +5,7 @@ use crate::{
     metrics::Closed,
     watch::{Expiry, Stage},
 };
+use linerate_engine::source::Change;
 use linerate_record::RecordError;
 use std::{fmt, io};
 
@@ -25,8 +26,8 @@ pub(crate) enum Ending {
     KernelKey(io::Error),
     /// The handshake failed; the word is for metrics.
     Handshake(&'static str),
-    /// The file got shorter while it was sent, at this offset.
-    Truncated { offset: u64 },
+    /// The file was changed while it was sent.
+    Changed(Change),
     /// The file could not be read.
     Unreadable(io::Error),
     /// The peer's bytes are no HTTP: it was told so.
@@ -53,7 +54,7 @@ impl Ending {
             Self::Record(_) => Closed::RecordFault,
             Self::KernelKey(_) => Closed::KernelKey,
             Self::Handshake(_) => Closed::Handshake,
-            Self::Truncated { .. } => Closed::BrokenFile,
+            Self::Changed(_) => Closed::BrokenFile,
             Self::Unreadable(_) => Closed::Unreadable,
             Self::BadRequest => Closed::Request,
         }
@@ -72,7 +73,10 @@ impl fmt::Display for Ending {
             Self::Record(fault) => fault.fmt(formatter),
             Self::KernelKey(error) => write!(formatter, "the kernel did not take the next key: {error}"),
             Self::Handshake(reason) => write!(formatter, "the handshake failed: {reason}"),
-            Self::Truncated { offset } => {
+            Self::Changed(Change::Overwritten) => {
+                formatter.write_str("the file was overwritten while it was sent")
+            }
+            Self::Changed(Change::CutShort(offset)) => {
                 write!(formatter, "the file was cut short at byte {offset} while it was sent")
             }
             Self::Unreadable(error) => write!(formatter, "the file could not be read: {error}"),

@@ -129,7 +129,7 @@ async fn serve_one<K: KeySource>(
     let (persists, is_last) = (answer.persists, answer.is_last);
     let sent = send(link, &answer).await;
     log(service, client, Asked::Request(&request), &sent, answer.status, started);
-    if let Err(ending @ (Ending::Truncated { .. } | Ending::Unreadable(_))) = &sent.result {
+    if let Err(ending @ (Ending::Changed(_) | Ending::Unreadable(_))) = &sent.result {
         report::warn(&format!("{}: {ending}; the connection to {} was cut", request.target, client.address));
     }
     sent.result?;

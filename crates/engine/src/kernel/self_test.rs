@@ -5,7 +5,7 @@
 //! a combination of version and cipher is not used before it has passed.
 
 use super::{Carried, Departure, Step, after_control, peer::Peer, promote, step};
-use crate::{Piece, Pieces, source::Source};
+use crate::{Piece, Pieces, plain::LAST_BYTES, source::Source};
 use linerate_os::{
     file,
     kernel_tls::Calls,
@@ -25,7 +25,8 @@ use std::{
 
 /// Bytes of the sending socket's buffer, so small that it is full most of the time.
 const BUFFER_BYTES: usize = 16 * 1024;
-const FILE_BYTES: usize = 150_001;
+/// As much goes by `sendfile`, and then the copied end.
+const FILE_BYTES: usize = 150_001 + LAST_BYTES;
 /// The peer takes so many bytes at a time, in turn.
 const SIPS_BYTES: [usize; 4] = [1, 4099, 16_411, 977];
 /// The most a call is asked to send, in turn: no call ends where a record does.
@@ -149,7 +150,7 @@ impl<'a> Test<'a> {
             .copied()
             .collect();
         let file = self.file.try_clone().map_err(|error| error.to_string())?;
-        let source = Some(Source { file: &file, mapping: None });
+        let source = Some(Source::of(&file).map_err(|error| error.to_string())?);
         let mut pieces = Pieces::new(&pieces);
         while !pieces.is_done() {
             self.send_control(&socket, &mut departure)?;
@@ -167,7 +168,9 @@ impl<'a> Test<'a> {
                     file::read_ahead(&file, range.start, range.end - range.start, file::Fetch::Read)
                         .map_err(|error| error.to_string())?
                 }
-                Ok(Step::Truncated(offset)) => return Err(format!("the file seems to end at byte {offset}")),
+                Ok(Step::Changed(change)) => {
+                    return Err(format!("the file seems to have changed: {change:?}"));
+                }
                 Err(fault) => return Err(format!("sending failed: {fault:?}")),
             }
             self.turn += 1;

@@ -2,7 +2,12 @@
 
 use super::*;
 use linerate_record::{Aead, Event, KeyUpdateRate, Opener, RecordHeader, RecordLimit, TrafficKey, Version};
-use std::{fs::File, io::Write};
+use std::{
+    fs::File,
+    io::Write,
+    os::unix::fs::FileExt,
+    time::{Duration, SystemTime},
+};
 
 struct Counting(Version, Aead, u32);
 
@@ -115,7 +120,7 @@ fn what_is_sealed_opens_to_the_pieces() {
                     (16_384, 100_001, 0),
                 ] {
                     for mapping in [None, Some(&mapping)] {
-                        let source = Some(Source { file: &file, mapping });
+                        let source = Some(Source { mapping, ..Source::of(&file).unwrap() });
                         let sizing = Sizing { record_bytes, batch_bytes, opening_bytes };
                         let got = through(version, aead, u64::MAX, pieces, source, sizing);
                         assert!(
@@ -137,7 +142,7 @@ fn key_updates_fall_between_records_wherever_the_limit_says() {
     let mapping = Mapping::new(&file, bytes.len() as u64).unwrap();
     for limit in [3, 4, 5, 9, 50] {
         for mapping in [None, Some(&mapping)] {
-            let source = Some(Source { file: &file, mapping });
+            let source = Some(Source { mapping, ..Source::of(&file).unwrap() });
             let sizing = Sizing { record_bytes: 4096, batch_bytes: 65_536, opening_bytes: 0 };
             let got =
                 through(Version::Tls13, Aead::Aes128Gcm, limit, &[Piece::File(0..300_000)], source, sizing);
@@ -154,7 +159,7 @@ fn a_truncated_file_is_a_fault_at_the_right_byte() {
     for mapped in [false, true] {
         let file = temporary(&bytes);
         let mapping = mapped.then(|| Mapping::new(&file, 100_000).unwrap());
-        let source = Some(Source { file: &file, mapping: mapping.as_ref() });
+        let source = Some(Source { mapping: mapping.as_ref(), ..Source::of(&file).unwrap() });
         let mut batch = Batch::new(sizing.batch_bytes);
         let mut sender = channel(Version::Tls13, Aead::Aes256Gcm, u64::MAX);
         let list = [Piece::File(0..100_000)];
@@ -162,10 +167,67 @@ fn a_truncated_file_is_a_fault_at_the_right_byte() {
         assert_eq!(batch.seal(&mut sender, &mut pieces, source, sizing).unwrap(), Sealed::Records);
         file.set_len(70_001).unwrap();
         match batch.seal(&mut sender, &mut pieces, source, sizing) {
-            Err(SealFault::Truncated { offset }) => assert_eq!(offset, 70_001, "mapped: {mapped}"),
+            Err(SealFault::Changed(change)) => {
+                assert_eq!(change, Change::CutShort(70_001), "mapped: {mapped}");
+            }
             other => panic!("{other:?}"),
         }
         assert!(batch.sealed().is_empty(), "nothing of the doubtful batch may leave");
+    }
+}
+
+/// What becomes of a file of 100,000 bytes, mapped or not, of which 49,152 were sealed before `change` was made to it.
+fn after(mapped: bool, change: impl Fn(&mut File)) -> Result<Sealed, SealFault> {
+    let file = temporary(&content(100_000));
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+    let writer = &mut file.try_clone().unwrap();
+    let mapping = mapped.then(|| Mapping::new(&file, 100_000).unwrap());
+    let source = Some(Source { mapping: mapping.as_ref(), ..Source::of(&file).unwrap() });
+    let sizing = Sizing { record_bytes: 16_384, batch_bytes: 3 * 16_406, opening_bytes: 0 };
+    let mut batch = Batch::new(sizing.batch_bytes);
+    let mut sender = channel(Version::Tls13, Aead::Aes256Gcm, u64::MAX);
+    let list = [Piece::File(0..100_000)];
+    let mut pieces = Pieces::new(&list);
+    assert_eq!(batch.seal(&mut sender, &mut pieces, source, sizing).unwrap(), Sealed::Records);
+    assert_eq!(pieces.remaining_bytes(), 100_000 - 49_152);
+    change(writer);
+    let sealed = batch.seal(&mut sender, &mut pieces, source, sizing);
+    assert_eq!(sealed.is_err(), batch.sealed().is_empty(), "nothing of a doubtful batch may leave");
+    sealed
+}
+
+/// INV-FILE-2: the rest of a page that was cut in its middle reads as zeros, and raises no signal.
+#[test]
+fn one_byte_cut_off_within_a_page_is_noticed() {
+    for mapped in [false, true] {
+        match after(mapped, |file| file.set_len(99_999).unwrap()) {
+            Err(SealFault::Changed(change)) => assert_eq!(change, Change::CutShort(99_999), "{mapped}"),
+            other => panic!("{other:?}, mapped: {mapped}"),
+        }
+    }
+}
+
+/// INV-FILE-1: a file that was overwritten ends the response. One that has grown is what it was, and more.
+#[test]
+fn an_overwritten_file_is_a_fault_and_one_that_grew_is_none() {
+    for mapped in [false, true] {
+        let overwritten = |change| matches!(change, Err(SealFault::Changed(Change::Overwritten)));
+        assert!(overwritten(after(mapped, |file| {
+            assert_eq!(file.write_at(b"other", 60_000).unwrap(), 5);
+        })));
+        // Cut short and as long again, as `cp` does with what is there.
+        assert!(overwritten(after(mapped, |file| {
+            file.set_len(0).unwrap();
+            file.set_len(100_000).unwrap();
+        })));
+        let grown = after(mapped, |file| assert_eq!(file.write_at(b"more", 100_000).unwrap(), 4));
+        assert_eq!(grown.unwrap(), Sealed::Records);
+        // Another owner's rights, another name: its bytes are the same.
+        let touched = after(mapped, |file| {
+            let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o640);
+            file.set_permissions(permissions).unwrap();
+        });
+        assert_eq!(touched.unwrap(), Sealed::Records);
     }
 }
 
@@ -178,7 +240,7 @@ fn a_tls12_connection_ends_at_its_limit() {
     let mut sender = channel(Version::Tls12, Aead::Aes128Gcm, 7);
     let list = [Piece::File(0..100_000)];
     let mut pieces = Pieces::new(&list);
-    let source = Some(Source { file: &file, mapping: None });
+    let source = Some(Source::of(&file).unwrap());
     assert_eq!(batch.seal(&mut sender, &mut pieces, source, sizing).unwrap(), Sealed::Records);
     assert_eq!(pieces.remaining_bytes(), 95_000, "seven records less the two kept back");
     let fault = batch.seal(&mut sender, &mut pieces, source, sizing).unwrap_err();
@@ -216,7 +278,7 @@ fn the_seeded_faults_of_many_small_turns_lose_nothing() {
             batch_bytes: 1 + random(200_000) as usize,
             opening_bytes: random(40_000) as usize,
         };
-        let source = Some(Source { file: &file, mapping: None });
+        let source = Some(Source::of(&file).unwrap());
         let got = through(Version::Tls13, Aead::Aes128Gcm, 3 + random(40), &pieces, source, sizing);
         assert!(got == expected, "{pieces:?} {sizing:?}");
     }
@@ -244,7 +306,7 @@ fn what_leaves_in_the_first_round_trip_is_whole_records() {
         let sizing = Sizing { record_bytes: 16_384, batch_bytes: 65_160, opening_bytes };
         let mut batch = Batch::new(sizing.batch_bytes);
         let mut sender = channel(Version::Tls13, Aead::Aes256Gcm, u64::MAX);
-        let source = Some(Source { file: &file, mapping });
+        let source = Some(Source { mapping, ..Source::of(&file).unwrap() });
         batch.seal(&mut sender, &mut Pieces::new(&pieces), source, sizing).unwrap();
         ends(batch.sealed())
     };

@@ -16,6 +16,7 @@ use linerate_http::{
     Body, DecodedPath, HeaderField, HeaderName, MediaType, Method, Plan, Representation, Request,
     RequestError, Responder, Status, Validators, decode_path,
 };
+use linerate_os::file::Stamp;
 use linerate_record::MAX_PLAINTEXT_BYTES;
 use std::{borrow::Cow, io, rc::Rc, sync::Arc, time::Instant};
 
@@ -119,7 +120,13 @@ impl Answer {
         let entry = self.file.as_ref()?;
         let workplace = self.workplace.as_ref().filter(|_| mapped && matches!(self.body, Body::Range(_)));
         let mapping = workplace.and_then(|workplace| entry.extension.mapping(&entry.content, workplace));
-        Some(Source { file: entry.content.file(), mapping })
+        let modified = entry.content.modified();
+        let announced = Stamp {
+            length_bytes: entry.content.length_bytes(),
+            modified_unix_s: modified.unix_seconds,
+            modified_nanoseconds: modified.nanoseconds,
+        };
+        Some(Source { file: entry.content.file(), announced, mapping })
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Link, Protection};
 use crate::{
     ending::Ending,
+    metrics::Engine,
     watch::{Expiry, Stage},
 };
 use linerate_os::socket;
@@ -26,9 +27,8 @@ impl<K: KeySource> Link<K> {
     /// abrupt end where the response is broken, so that nobody takes it for whole (INV-FILE-1).
     pub(crate) async fn close(mut self, ending: &Ending, linger: Linger) {
         match ending {
-            Ending::Socket(_) | Ending::Truncated { .. } | Ending::Unreadable(_) | Ending::KernelKey(_) => {
-                return;
-            }
+            Ending::Changed(_) => return self.take_back(),
+            Ending::Socket(_) | Ending::Unreadable(_) | Ending::KernelKey(_) => return,
             // A peer that took nothing for so long will not take a farewell either.
             Ending::Expired(Expiry::Deadline(Stage::Sending) | Expiry::TooSlow) => return,
             _ => {}
@@ -49,6 +49,16 @@ impl<K: KeySource> Link<K> {
         }
         if linger == Linger::UntilPeerCloses {
             self.discard_the_rest().await;
+        }
+    }
+
+    /// Ends the connection at once, because of a file that was changed. What the user engine sealed was looked at before
+    /// it left, and the client may have it; what the kernel took from the file itself may be of the changed file, and does
+    /// not leave any more.
+    fn take_back(&self) {
+        if self.engine() != Engine::User {
+            // Where that fails the connection is gone already.
+            let _ = socket::reset_when_closed(&self.stream);
         }
     }
 

@@ -325,7 +325,7 @@ impl<K: KeySource> Link<K> {
                 Ok(Turn::Sent(0))
             }
             Ok(Step::Cold(range)) => Ok(Turn::Cold(range)),
-            Ok(Step::Truncated(offset)) => Err(Ending::Truncated { offset }),
+            Ok(Step::Changed(change)) => Err(Ending::Changed(change)),
             Err(Fault::Socket(error)) => Err(Ending::Socket(error)),
             Err(Fault::Record(fault)) => Err(Ending::Record(fault)),
         }

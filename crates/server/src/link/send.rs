@@ -86,7 +86,8 @@ impl<K: KeySource> Link<K> {
             }
             self.place(pieces.remaining_bytes()).await?;
             self.allow_zero_copy()?;
-            if !corked && self.engine() != Engine::User && pieces.remaining_bytes() > quantum_bytes {
+            if !corked && self.engine() != Engine::User && pieces.remaining_bytes() > plain::LAST_BYTES as u64
+            {
                 corked = true;
                 socket::hold_small_segments(&self.stream, true).map_err(Ending::Socket)?;
             }
@@ -194,7 +195,7 @@ impl<K: KeySource> Link<K> {
                 Ok(Turn::Full)
             }
             Ok(plain::Step::Cold(range)) => Ok(Turn::Cold(range)),
-            Ok(plain::Step::Truncated(offset)) => Err(Ending::Truncated { offset }),
+            Ok(plain::Step::Changed(change)) => Err(Ending::Changed(change)),
             Err(error) => Err(Ending::Socket(error)),
         }
     }
@@ -221,7 +222,7 @@ impl<K: KeySource> Link<K> {
         match batch.seal(channel, pieces, source, sizing) {
             Ok(Sealed::Records) => {}
             Ok(Sealed::Cold(range)) => return Ok(Turn::Cold(range)),
-            Err(SealFault::Truncated { offset }) => return Err(Ending::Truncated { offset }),
+            Err(SealFault::Changed(change)) => return Err(Ending::Changed(change)),
             Err(SealFault::Unreadable(error)) => return Err(Ending::Unreadable(error)),
             Err(SealFault::Record(fault)) => return Err(Ending::Record(fault)),
         }

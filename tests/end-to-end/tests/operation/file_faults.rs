@@ -3,7 +3,7 @@
 
 use crate::support::{Connection, End, Fixture, Transport, add_at_rest};
 use linerate_end_to_end::{Site, wait_until};
-use std::{fs::File, io::Write};
+use std::{fs::File, io::Write, os::unix::fs::FileExt};
 
 const NAME: &str = "film.bin";
 /// Far more than the sockets between server and client hold.
@@ -57,9 +57,7 @@ fn a_file_cut_short_cuts_the_connection() {
         body.extend_from_slice(&rest);
         assert!(body.len() <= LEFT, "{way:?}: {} bytes of a file of {LEFT}", body.len());
         assert!(body == bytes[..body.len()], "{way:?}: what came is what was there");
-        if !matches!(way, Way::SendFile) {
-            assert_eq!(end, End::Cut, "{way:?}: no close_notify vouches for a broken response");
-        }
+        assert_eq!(end, End::Cut, "{way:?}: a reset, or no close_notify that vouches for a broken response");
         fixture.server.wait_for_stderr(&format!("/{NAME}: the file was cut short at byte {LEFT} "));
         wait_until("the fault is counted", || {
             fixture.server.metric("linerate_connections_closed_total", "broken_file") == 1.0
@@ -67,6 +65,84 @@ fn a_file_cut_short_cuts_the_connection() {
         // What is left is a file like any other.
         let transport = if let Way::SendFile = way { Transport::Plain } else { Transport::Tls };
         fixture.connect(transport).get(&format!("/{NAME}"), "").assert_is(200, &bytes[..LEFT]);
+    }
+}
+
+/// How a file is changed in place so that it is as long as it was.
+#[derive(Clone, Copy, Debug)]
+enum Rewriting {
+    /// Written over, as by `rsync --inplace`.
+    Over,
+    /// Cut to nothing and written anew, as by `cp`.
+    Anew,
+    /// One byte of it, behind all that was sent.
+    OneByte,
+}
+
+#[test]
+fn a_file_overwritten_while_it_is_sent_cuts_the_connection() {
+    for way in WAYS {
+        for rewriting in [Rewriting::Over, Rewriting::Anew, Rewriting::OneByte] {
+            let (fixture, mut bytes, mut connection, mut body) = half_way(way);
+            let file = File::options().write(true).open(fixture.site.path().join(NAME)).unwrap();
+            match rewriting {
+                Rewriting::Over => bytes.fill(b'!'),
+                Rewriting::Anew => {
+                    file.set_len(0).unwrap();
+                    bytes.fill(b'!');
+                }
+                Rewriting::OneByte => bytes[LENGTH - 1] ^= 1,
+            }
+            file.write_all_at(&bytes, 0).unwrap();
+            let (rest, end) = connection.end();
+            body.extend_from_slice(&rest);
+            assert!(body.len() < LENGTH, "{way:?}, {rewriting:?}: the response ended as if it were whole");
+            assert_eq!(end, End::Cut, "{way:?}, {rewriting:?}");
+            fixture.server.wait_for_stderr(&format!(
+                "/{NAME}: the file was overwritten while it was sent; the connection"
+            ));
+            wait_until("the fault is counted", || {
+                fixture.server.metric("linerate_connections_closed_total", "broken_file") == 1.0
+            });
+            // Another response is of the file as it is now, and says so.
+            let transport = if let Way::SendFile = way { Transport::Plain } else { Transport::Tls };
+            fixture.connect(transport).get(&format!("/{NAME}"), "").assert_is(200, &bytes);
+        }
+    }
+}
+
+/// A file that is kept open, and mapped, may be changed between two requests of one connection.
+#[test]
+fn a_file_changed_between_two_requests_is_described_as_it_is() {
+    for way in WAYS {
+        let site = Site::empty();
+        let length = 300_001;
+        let mut bytes = match way {
+            Way::Read => site.add_pattern(NAME, length),
+            Way::Mapped | Way::SendFile => add_at_rest(&site, NAME, length),
+        };
+        let fixture = Fixture::start(site);
+        let transport = if let Way::SendFile = way { Transport::Plain } else { Transport::Tls };
+        let mut connection = fixture.connect(transport);
+        let mut etags = Vec::new();
+        let mut expect = |bytes: &[u8]| {
+            let response = connection.get(&format!("/{NAME}"), "");
+            response.assert_is(200, bytes);
+            etags.push(response.header("etag").expect("a tag").to_owned());
+        };
+        expect(&bytes);
+        let file = File::options().write(true).open(fixture.site.path().join(NAME)).unwrap();
+        bytes[length - 1] ^= 1;
+        file.write_all_at(&bytes[length - 1..], length as u64 - 1).unwrap();
+        expect(&bytes);
+        file.set_len(length as u64 - 3).unwrap();
+        expect(&bytes[..length - 3]);
+        file.set_len(length as u64 + 4097).unwrap();
+        let grown = [&bytes[..length - 3], &[0; 4100]].concat();
+        expect(&grown);
+        etags.sort();
+        etags.dedup();
+        assert_eq!(etags.len(), 4, "{way:?}: {etags:?}");
     }
 }
 

@@ -110,7 +110,7 @@ async fn send(workplace: &Rc<Workplace>, version: Version) -> (Engine, Duration)
         }
     };
     tokio::select! {
-        sent = link.send(&mut pieces, Some(Source { file: &file, mapping: None })) => sent.unwrap(),
+        sent = link.send(&mut pieces, Some(Source::of(&file).unwrap())) => sent.unwrap(),
         () = other => {}
     }
     let engine = link.engine();

@@ -28,6 +28,8 @@ pub(crate) enum Ending {
     Handshake(&'static str),
     /// The file was changed while it was sent.
     Changed(Change),
+    /// A file was changed behind its response, before the client had all of it.
+    ChangedBehind,
     /// The file could not be read.
     Unreadable(io::Error),
     /// The peer's bytes are no HTTP: it was told so.
@@ -54,7 +56,7 @@ impl Ending {
             Self::Record(_) => Closed::RecordFault,
             Self::KernelKey(_) => Closed::KernelKey,
             Self::Handshake(_) => Closed::Handshake,
-            Self::Changed(_) => Closed::BrokenFile,
+            Self::Changed(_) | Self::ChangedBehind => Closed::BrokenFile,
             Self::Unreadable(_) => Closed::Unreadable,
             Self::BadRequest => Closed::Request,
         }
@@ -75,6 +77,9 @@ impl fmt::Display for Ending {
             Self::Handshake(reason) => write!(formatter, "the handshake failed: {reason}"),
             Self::Changed(Change::Overwritten) => {
                 formatter.write_str("the file was overwritten while it was sent")
+            }
+            Self::ChangedBehind => {
+                formatter.write_str("the file was changed before the client had all of it")
             }
             Self::Changed(Change::CutShort(offset)) => {
                 write!(formatter, "the file was cut short at byte {offset} while it was sent")

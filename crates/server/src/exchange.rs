@@ -12,7 +12,7 @@ use crate::{
     placement::view::Recent,
     report,
     snapshot::Snapshot,
-    watch::Stage,
+    watch::{Expiry, Stage},
     workplace::Workplace,
 };
 use answer::{Answer, Room};
@@ -65,10 +65,13 @@ pub(crate) async fn serve<K: KeySource>(
     loop {
         match serve_one(link, service, client).await {
             Ok(Next::Request) => {}
-            Ok(Next::Close(linger)) => return (Ending::Served, linger),
+            // Who pipelines, and whoever has not yet read our last head, sends on.
+            Ok(Next::Close) => return (Ending::Served, Linger::UntilPeerCloses),
             Err(ending) => {
                 let linger = match ending {
                     Ending::BadRequest | Ending::Record(_) => Linger::UntilPeerCloses,
+                    // A request may be on its way.
+                    Ending::Expired(Expiry::Drain | Expiry::Deadline(Stage::Idle)) => Linger::Briefly,
                     _ => Linger::No,
                 };
                 return (ending, linger);
@@ -80,7 +83,7 @@ pub(crate) async fn serve<K: KeySource>(
 /// Whether the connection goes on.
 enum Next {
     Request,
-    Close(Linger),
+    Close,
 }
 
 /// Buffers larger than this are given back between requests.
@@ -103,13 +106,13 @@ async fn serve_one<K: KeySource>(
         }
         drop(snapshot);
         if !receive_more(link, &mut buffer).await? {
-            return Ok(Next::Close(Linger::No));
+            return Ok(Next::Close);
         }
     };
     if !link.can_send() {
         // The peer asked for a key update that the kernel cannot make: no other response may begin under the old key
         // (RFC 8446 4.6.3). A request that is not answered can be sent again elsewhere.
-        return Ok(Next::Close(Linger::UntilPeerCloses));
+        return Ok(Next::Close);
     }
     let started = Instant::now();
     let (request, used) = match parsed {
@@ -133,18 +136,22 @@ async fn serve_one<K: KeySource>(
         report::warn(&format!("{}: {ending}; the connection to {} was cut", request.target, client.address));
     }
     sent.result?;
+    // In the clear the kernel may still be sending from the file itself.
+    if sent.engine == Engine::Plain
+        && let Some((file, announced)) = answer.large_file()
+    {
+        link.look_after(file, announced, request.target);
+    }
 
     let keep = body.drain(link, buffer, used).await?;
     match keep {
-        // A TLS 1.2 connection ends at its record limit. The peer may be sending its next request already.
-        Some(_) if is_last || persists && !link.can_send() => Ok(Next::Close(Linger::UntilPeerCloses)),
-        Some(rest) if persists => {
+        // A TLS 1.2 connection ends at its record limit.
+        Some(rest) if persists && !is_last && link.can_send() => {
             give_back(link, rest);
             Ok(Next::Request)
         }
-        Some(_) => Ok(Next::Close(Linger::No)),
-        // The body was too long to read, or not announced: what follows must not be taken for a request.
-        None => Ok(Next::Close(Linger::UntilPeerCloses)),
+        // Also where the body was too long to read, or not announced: what follows must not be taken for a request.
+        _ => Ok(Next::Close),
     }
 }
 

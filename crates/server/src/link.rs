@@ -3,6 +3,7 @@
 //! The link owns the socket and the TLS channel. Memory for batches and for receiving belongs to the worker and is
 //! borrowed for the length of a system call: an idle connection holds neither (INV-MEMORY-1).
 
+mod behind;
 mod close;
 mod kernel;
 mod placement;
@@ -17,12 +18,13 @@ use crate::{
     watch::{Expiry, Stage, Watch},
     workplace::Workplace,
 };
+use behind::Behind;
 use kernel::KernelSide;
 use linerate_engine::batches::Batches;
 use linerate_os::socket;
 use linerate_record::{Channel, KeySource};
 use placement::Placement;
-use std::{future::poll_fn, io, ops::Range, rc::Rc, task::Poll};
+use std::{cell::RefCell, future::poll_fn, io, ops::Range, rc::Rc, task::Poll};
 use tokio::{io::Interest, net::TcpStream};
 use unsent::Unsent;
 
@@ -73,6 +75,8 @@ pub(crate) struct Link<K> {
     batches: Batches,
     kernel: KernelSide,
     placement: Placement,
+    /// Files that the kernel may still be sending from.
+    behind: RefCell<Vec<Behind>>,
 }
 
 impl<K: KeySource> Link<K> {
@@ -97,6 +101,7 @@ impl<K: KeySource> Link<K> {
             batches: Batches::default(),
             kernel: KernelSide::default(),
             placement: Placement::default(),
+            behind: RefCell::default(),
         }
     }
 
@@ -148,6 +153,9 @@ impl<K: KeySource> Link<K> {
     /// for without end (INV-PEER-2).
     async fn wait(&self, read: bool, write: bool) -> Result<Woken, Ending> {
         poll_fn(|context| {
+            if self.watch.take_request_to_look_back() && self.has_changed_behind() {
+                return Poll::Ready(Err(Ending::ChangedBehind));
+            }
             if self.watch.take_request_to_note() {
                 self.watch.note(socket::unacknowledged_bytes(&self.stream));
             }

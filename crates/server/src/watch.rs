@@ -61,6 +61,9 @@ pub(crate) struct Watch {
     /// A response has been under way for as long as a peer's pace is averaged over: it is to be measured.
     is_to_measure: Cell<bool>,
     pace: Cell<Option<Pace>>,
+    /// Something is looked at in each sweep, whatever is waited for.
+    is_followed: Cell<bool>,
+    is_to_look_back: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -126,6 +129,16 @@ impl Watch {
         self.pace.set(None);
     }
 
+    /// Has the task woken in each sweep to [look back](Self::take_request_to_look_back), or not any more.
+    pub(crate) fn follow(&self, followed: bool) {
+        self.is_followed.set(followed);
+    }
+
+    /// Whether a sweep has gone by since this was last asked, for a connection that is [followed](Self::follow).
+    pub(crate) fn take_request_to_look_back(&self) -> bool {
+        self.is_to_look_back.take()
+    }
+
     /// Whether it is time to measure: a response is under way, and nothing was noted yet or it was `window_ms` ago.
     fn is_due(&self, now_ms: u64, window_ms: u64) -> bool {
         if self.stage.get() != Stage::Sending {
@@ -180,6 +193,8 @@ impl Watches {
             noted: Cell::new(None),
             is_to_measure: Cell::new(false),
             pace: Cell::new(None),
+            is_followed: Cell::new(false),
+            is_to_look_back: Cell::new(false),
             waker: RefCell::new(None),
         });
         self.all.borrow_mut().push(Rc::downgrade(&watch));
@@ -192,6 +207,10 @@ impl Watches {
         let draining = self.draining.get();
         self.all.borrow_mut().retain(|watch| {
             let Some(watch) = watch.upgrade() else { return false };
+            if watch.is_followed.get() {
+                watch.is_to_look_back.set(true);
+                watch.wake();
+            }
             if draining && watch.stage.get() == Stage::Idle {
                 watch.expire(Expiry::Drain);
             } else if watch.deadline_ms.get() < now_ms && watch.expired.get().is_none() {
@@ -302,6 +321,28 @@ mod tests {
         watch.begin(Stage::Sending, 99_000);
         assert!(is_asked_at(2800));
         assert_eq!(watch.measure(2800, 9_000), None, "another response");
+    }
+
+    #[test]
+    fn a_connection_that_is_followed_looks_back_once_a_sweep_whatever_it_waits_for() {
+        let watches = Watches::default();
+        let watch = watches.enter();
+        watch.begin(Stage::Idle, u64::MAX);
+        watches.sweep(100, None);
+        assert!(!watch.take_request_to_look_back());
+        watch.follow(true);
+        let wakes = Arc::new(Counts(AtomicU32::new(0)));
+        let waker = Waker::from(Arc::clone(&wakes));
+        for (number, stage) in [Stage::Idle, Stage::Sending, Stage::Closing].into_iter().enumerate() {
+            watch.begin(stage, u64::MAX);
+            assert_eq!(watch.poll_expired(&Context::from_waker(&waker)), None);
+            watches.sweep(200, None);
+            assert_eq!(wakes.0.load(Ordering::Relaxed), number as u32 + 1);
+            assert!(watch.take_request_to_look_back() && !watch.take_request_to_look_back());
+        }
+        watch.follow(false);
+        watches.sweep(300, None);
+        assert!(!watch.take_request_to_look_back());
     }
 
     #[test]

@@ -9,9 +9,9 @@ use crate::{
     workplace::Workplace,
 };
 use linerate_content::{
-    Blocking, CONTENT_SECURITY_POLICY, ContentError, Directory, ListingView, Root, Served,
+    Blocking, CONTENT_SECURITY_POLICY, Content, ContentError, Directory, ListingView, Root, Served,
 };
-use linerate_engine::{Piece, source::Source};
+use linerate_engine::{Piece, plain::LAST_BYTES, source::Source};
 use linerate_http::{
     Body, DecodedPath, HeaderField, HeaderName, MediaType, Method, Plan, Representation, Request,
     RequestError, Responder, Status, Validators, decode_path,
@@ -120,13 +120,24 @@ impl Answer {
         let entry = self.file.as_ref()?;
         let workplace = self.workplace.as_ref().filter(|_| mapped && matches!(self.body, Body::Range(_)));
         let mapping = workplace.and_then(|workplace| entry.extension.mapping(&entry.content, workplace));
-        let modified = entry.content.modified();
-        let announced = Stamp {
-            length_bytes: entry.content.length_bytes(),
-            modified_unix_s: modified.unix_seconds,
-            modified_nanoseconds: modified.nanoseconds,
-        };
-        Some(Source { file: entry.content.file(), announced, mapping })
+        Some(Source { file: entry.content.file(), announced: stamp(&entry.content), mapping })
+    }
+
+    /// The file, and what the head says of it, if more of it was sent than an engine copies
+    /// ([`LAST_BYTES`]).
+    pub(super) fn large_file(&self) -> Option<(&CachedFile, Stamp)> {
+        let entry = self.file.as_ref().filter(|_| self.content_bytes > LAST_BYTES as u64)?;
+        Some((entry, stamp(&entry.content)))
+    }
+}
+
+/// What a file was like when it was opened.
+fn stamp(content: &Content) -> Stamp {
+    let modified = content.modified();
+    Stamp {
+        length_bytes: content.length_bytes(),
+        modified_unix_s: modified.unix_seconds,
+        modified_nanoseconds: modified.nanoseconds,
     }
 }
 

@@ -4,30 +4,38 @@ use super::{Link, Protection};
 use crate::{
     ending::Ending,
     metrics::Engine,
-    watch::{Expiry, Stage},
+    watch::{Expiry, SWEEP_INTERVAL, Stage},
 };
 use linerate_os::socket;
 use linerate_record::{AlertDescription, KeySource};
 
-/// Whether the peer may still be sending what nobody will read.
+/// Whether the peer may still be sending what nobody will read. Closing on bytes that were not read makes the kernel reset
+/// the connection, as do bytes that arrive when it is closed; and a reset can destroy a response before the peer has read
+/// it (RFC 9112 9.6). So we end our side, read and discard what comes, and close when the peer has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Linger {
-    /// It is not: close at once.
+    /// It is not, or does not deserve it: close at once.
     No,
-    /// It may be: read and discard until it closes, because closing on unread bytes makes the kernel reset the
-    /// connection, and a reset can destroy the response before the peer reads it (RFC 9112 9.6).
+    /// Nothing of a response is under way, but a request may be: for at most [`BRIEF_MS`].
+    Briefly,
+    /// It may be: as long as it takes the response, as if that were still being sent, and then for the time of
+    /// [`Stage::Closing`].
     UntilPeerCloses,
 }
 
 /// Bytes that are read and discarded at most from a peer that does not stop (INV-BOUND-1).
 const LINGER_LIMIT_BYTES: usize = 16 << 20;
 
+/// A round trip of the slowest networks: a request that was under way when we closed has arrived by then. A peer that takes
+/// no notice of our end delays the end of a drain by this much.
+const BRIEF_MS: u64 = 1000;
+
 impl<K: KeySource> Link<K> {
     /// Ends the connection as it deserves: `close_notify` and FIN after what went well, an alert where one is owed, an
     /// abrupt end where the response is broken, so that nobody takes it for whole (INV-FILE-1).
     pub(crate) async fn close(mut self, ending: &Ending, linger: Linger) {
         match ending {
-            Ending::Changed(_) => return self.take_back(),
+            Ending::Changed(_) | Ending::ChangedBehind => return self.take_back(),
             Ending::Socket(_) | Ending::Unreadable(_) | Ending::KernelKey(_) => return,
             // A peer that took nothing for so long will not take a farewell either.
             Ending::Expired(Expiry::Deadline(Stage::Sending) | Expiry::TooSlow) => return,
@@ -47,9 +55,24 @@ impl<K: KeySource> Link<K> {
         {
             return;
         }
-        if linger == Linger::UntilPeerCloses {
-            self.discard_the_rest().await;
+        if let Err(Ending::ChangedBehind) = self.wait_for_the_peer(linger).await {
+            self.take_back();
         }
+    }
+
+    async fn wait_for_the_peer(&mut self, linger: Linger) -> Result<(), Ending> {
+        match linger {
+            Linger::No => {}
+            Linger::Briefly => {
+                self.watch.begin(Stage::Closing, self.workplace.now_ms().saturating_add(BRIEF_MS));
+                self.discard_the_rest(true).await?;
+            }
+            Linger::UntilPeerCloses => {
+                self.begin(Stage::Sending);
+                self.discard_the_rest(false).await?;
+            }
+        }
+        self.look_after_to_the_end().await
     }
 
     /// Ends the connection at once, because of a file that was changed. What the user engine sealed was looked at before
@@ -62,24 +85,34 @@ impl<K: KeySource> Link<K> {
         }
     }
 
-    async fn discard_the_rest(&mut self) {
+    /// Reads and discards until the peer closes its side; `has_all` if it has taken all that was sent.
+    async fn discard_the_rest(&mut self, mut has_all: bool) -> Result<(), Ending> {
         let mut discarded = 0;
         while discarded < LINGER_LIMIT_BYTES {
+            if !has_all && self.peer_has_all() {
+                has_all = true;
+                self.begin(Stage::Closing);
+            }
             let received = {
                 let mut buffer = self.workplace.receive.borrow_mut();
                 socket::receive(&self.stream, &mut buffer)
             };
             match received {
-                Ok(0) => return,
+                Ok(0) => break,
                 Ok(bytes) => discarded += bytes,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     self.clear_readiness(tokio::io::Interest::READABLE);
-                    if self.wait(true, false).await.is_err() {
-                        return;
+                    let woken = self.wait(true, false);
+                    if has_all {
+                        woken.await?;
+                    } else if let Ok(woken) = tokio::time::timeout(SWEEP_INTERVAL, woken).await {
+                        // Nothing tells when the peer has all: it is looked at in between.
+                        woken?;
                     }
                 }
-                Err(_) => return,
+                Err(error) => return Err(Ending::Socket(error)),
             }
         }
+        Ok(())
     }
 }

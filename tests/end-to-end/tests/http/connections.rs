@@ -1,6 +1,6 @@
 //! Connections: how long they last, and many requests on one (RFC 9112 section 9).
 
-use crate::support::{End, Fixture, Transport, add_at_rest, get};
+use crate::support::{Connection, End, Fixture, Transport, add_at_rest, get};
 use linerate_end_to_end::Site;
 use std::{
     thread,
@@ -48,6 +48,31 @@ fn ten_requests_in_one_segment_are_answered_in_order() {
         // Nothing is left over, and the connection is still good.
         connection.get("/5.bin", "").assert_is(200, &files[5]);
     }
+}
+
+/// RFC 9112 9.6: what follows a request that ends the connection is not answered, and does not destroy the answer.
+#[test]
+fn what_follows_the_last_request_does_not_destroy_its_response() {
+    let site = Site::empty();
+    let bytes = add_at_rest(&site, "large.bin", 8_000_001);
+    let fixture = Fixture::start_changed_toml(site, "", |toml| {
+        toml.replace("\"http://127.0.0.1:0\"]", "\"http://127.0.0.1:0\", \"redirect://127.0.0.1:0\"]")
+    });
+    // More than the server reads ahead, so that some of it lies unread when the server closes.
+    let behind = get("/large.bin", "X-More: of it\r\n").repeat(3000);
+    for transport in Transport::ALL {
+        for last in [get("/large.bin", "Connection: close\r\n"), "GET /large.bin HTTP/1.0\r\n\r\n".to_owned()]
+        {
+            let mut connection = fixture.connect_with_small_window(transport, 32 * 1024);
+            connection.send(format!("{last}{behind}"));
+            connection.response().assert_is(200, &bytes);
+            assert_eq!(connection.end(), (Vec::new(), End::Closed), "{transport:?}: {last}");
+        }
+    }
+    let mut connection = Connection::plain(fixture.server.listener("redirect", 0));
+    connection.send(format!("{}{behind}", get("/large.bin", "Connection: close\r\n")));
+    assert_eq!(connection.response().status, 308);
+    assert_eq!(connection.end(), (Vec::new(), End::Closed));
 }
 
 #[test]

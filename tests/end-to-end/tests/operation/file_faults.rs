@@ -111,6 +111,51 @@ fn a_file_overwritten_while_it_is_sent_cuts_the_connection() {
     }
 }
 
+/// What `sendfile` puts into a socket is the file's own pages: what waits there changes with the file.
+#[test]
+fn a_file_changed_behind_its_response_cuts_the_connection_while_the_client_has_not_all() {
+    /// What the socket takes at once of a response, and a client with a small window does not.
+    const WAITING: usize = 300_001;
+    for (headers, ends_its_side) in [("", false), ("Connection: close\r\n", false), ("", true)] {
+        let site = Site::empty();
+        let bytes = add_at_rest(&site, NAME, WAITING);
+        let fixture = Fixture::start(site);
+        let mut connection = fixture.connect_with_small_window(Transport::Plain, 4096);
+        connection.send(crate::support::get(&format!("/{NAME}"), headers));
+        if ends_its_side {
+            connection.finish_sending();
+        }
+        wait_until("all of it is in the socket", || {
+            fixture.server.metric("linerate_http_responses_total", "plain") == 1.0
+        });
+        let file = File::options().write(true).open(fixture.site.path().join(NAME)).unwrap();
+        file.write_all_at(&vec![b'!'; WAITING], 0).unwrap();
+        fixture.server.wait_for_stderr(&format!(
+            "/{NAME}: the file was changed before the client had all of it; the connection to "
+        ));
+        let (received, end) = connection.end();
+        assert_eq!(end, End::Cut, "{headers:?} {ends_its_side}");
+        assert!(received.len() < bytes.len(), "{headers:?} {ends_its_side}: {} bytes", received.len());
+    }
+}
+
+/// The same file is nobody's fault once the client has all of it.
+#[test]
+fn a_file_may_be_changed_once_the_client_has_it() {
+    let site = Site::empty();
+    let mut bytes = add_at_rest(&site, NAME, 300_001);
+    let fixture = Fixture::start(site);
+    let mut connection = fixture.connect(Transport::Plain);
+    let path = fixture.site.path().join(NAME);
+    for round in 0..3 {
+        connection.get(&format!("/{NAME}"), "").assert_is(200, &bytes);
+        bytes[round] ^= 1;
+        File::options().write(true).open(&path).unwrap().write_all_at(&bytes, 0).unwrap();
+    }
+    connection.get(&format!("/{NAME}"), "").assert_is(200, &bytes);
+    assert_eq!(fixture.server.metric("linerate_connections_closed_total", "broken_file"), 0.0);
+}
+
 /// A file that is kept open, and mapped, may be changed between two requests of one connection.
 #[test]
 fn a_file_changed_between_two_requests_is_described_as_it_is() {

@@ -82,6 +82,58 @@ fn a_request_that_comes_while_draining_is_told_to_close() {
     assert!(fixture.server.wait_for_end().success());
 }
 
+/// What a client sends on is not read any more, and must not destroy what it has not read yet (RFC 9112 9.6).
+#[test]
+fn a_client_that_pipelines_gets_the_last_response_whole() {
+    for transport in Transport::ALL {
+        let (mut fixture, bytes) = fixture("drain = \"60s\"");
+        let (mut connection, mut received) = begun(&fixture, transport);
+        connection.send(get("/big.bin", ""));
+        // More than the server reads ahead, so that some of it lies unread when the server closes.
+        connection.send(get("/small", "").repeat(3000));
+        fixture.server.signal(Signal::QUIT);
+        fixture.server.wait_for_stderr("draining");
+        let (rest, end) = connection.end();
+        received.extend_from_slice(&rest);
+        for expected in ["HTTP/1.1 200 ", "Connection: close\r\n"] {
+            let head_bytes = received.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+            let head: Vec<u8> = received.drain(..head_bytes).collect();
+            let head = String::from_utf8_lossy(&head);
+            assert!(head.contains(expected), "{transport:?}: {head}");
+            assert!(received.len() >= bytes.len(), "{transport:?}: {} bytes of a body", received.len());
+            assert!(received.drain(..bytes.len()).eq(bytes.iter().copied()), "{transport:?}");
+        }
+        assert_eq!((received.len(), end), (0, End::Closed), "{transport:?}");
+        // The server need not wait any longer for whoever has seen its end.
+        drop(connection);
+        assert!(fixture.server.wait_for_end().success());
+    }
+}
+
+/// A request that is on its way when an idle connection is closed draws no reset.
+#[test]
+fn an_idle_connection_is_closed_so_that_a_late_request_draws_no_reset() {
+    let (mut fixture, _) = fixture("drain = \"60s\"");
+    let mut idle = Transport::ALL.map(|transport| {
+        let mut connection = fixture.connect(transport);
+        connection.get("/small", "").assert_is(200, b"small");
+        connection
+    });
+    // It keeps the server from ending.
+    let _download = begun(&fixture, Transport::Tls);
+    fixture.server.signal(Signal::QUIT);
+    wait_until("idle connections are closed", || {
+        fixture.server.metric("linerate_connections_closed_total", "drain") == 2.0
+    });
+    for connection in &mut idle {
+        connection.send(get("/small", ""));
+        connection.send(get("/small", ""));
+        assert_eq!(connection.end(), (Vec::new(), End::Closed));
+    }
+    fixture.server.signal(Signal::TERM);
+    assert!(fixture.server.wait_for_end().success());
+}
+
 #[test]
 fn draining_has_an_end() {
     let (mut fixture, _) = fixture("drain = \"700ms\"");

@@ -1,0 +1,74 @@
+//! Files that the kernel still sends from when their response is over.
+//!
+//! `sendfile` in the clear puts a file's pages into the socket, not a copy. What the peer has not acknowledged leaves, or
+//! leaves again, as the pages are then. So a file that its response was sent from is looked at in each sweep until the peer
+//! has all of it; if it is changed before that, the connection is reset, so that the peer does not take for whole what it
+//! gets (INV-FILE-1). A peer that got the last byte before that cannot be told any more.
+
+use super::Link;
+use crate::{ending::Ending, exchange::CachedFile, report, watch::SWEEP_INTERVAL};
+use linerate_engine::source::change_since;
+use linerate_os::{file::Stamp, socket};
+use linerate_record::KeySource;
+
+/// Responses of a client that pipelines, the oldest of which are not looked after any more. Nearly always there is one.
+const MOST: usize = 8;
+
+/// A file behind a response that is over.
+pub(super) struct Behind {
+    file: CachedFile,
+    announced: Stamp,
+    /// What was asked for.
+    target: Box<str>,
+}
+
+impl<K: KeySource> Link<K> {
+    /// Looks after a file that went into the socket as it lies in memory.
+    pub(crate) fn look_after(&self, file: &CachedFile, announced: Stamp, target: &str) {
+        let mut behind = self.behind.borrow_mut();
+        if behind.iter().any(|known| CachedFile::ptr_eq(&known.file, file)) {
+            return;
+        }
+        if behind.len() == MOST {
+            behind.remove(0);
+        }
+        behind.push(Behind { file: CachedFile::clone(file), announced, target: target.into() });
+        self.watch.follow(true);
+    }
+
+    /// Whether one of those files was changed before the peer had all of it. An operator is told, who can do something
+    /// about it.
+    pub(super) fn has_changed_behind(&self) -> bool {
+        let mut behind = self.behind.borrow_mut();
+        if self.peer_has_all() {
+            behind.clear();
+            self.watch.follow(false);
+        }
+        // A file that cannot be asked about is not known to have changed.
+        let changed = behind.iter().find(|Behind { file, announced, .. }| {
+            matches!(change_since(announced, file.content.file()), Ok(Some(_)))
+        });
+        if let Some(Behind { target, .. }) = changed {
+            let ending = Ending::ChangedBehind;
+            let peer = self.stream.peer_addr().map_or("a client".into(), |peer| peer.to_string());
+            report::warn(&format!("{target}: {ending}; the connection to {peer} was cut"));
+        }
+        changed.is_some()
+    }
+
+    /// Looks after files until the peer has all of them.
+    pub(super) async fn look_after_to_the_end(&self) -> Result<(), Ending> {
+        while !self.behind.borrow().is_empty() {
+            tokio::select! {
+                ended = self.wait(false, false) => drop(ended?),
+                () = tokio::time::sleep(SWEEP_INTERVAL) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the peer's system has acknowledged all that was sent.
+    pub(super) fn peer_has_all(&self) -> bool {
+        socket::unacknowledged_bytes(&self.stream).is_none_or(|bytes| bytes == 0)
+    }
+}

@@ -108,13 +108,8 @@ fn short_records_are_refused_without_a_panic() {
 /// A TLS 1.3 record with padding and an inner content type of our choice.
 fn inner(aead: Aead, plaintext: &[u8], content_type: u8, padding: usize) -> Vec<u8> {
     // Sealed as TLS 1.2 never could: the inner type stands behind the text, so seal text + type + zeros by hand.
-    use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce, UnboundKey};
-    let algorithm = match aead {
-        Aead::Aes128Gcm => &aws_lc_rs::aead::AES_128_GCM,
-        Aead::Aes256Gcm => &aws_lc_rs::aead::AES_256_GCM,
-        Aead::ChaCha20Poly1305 => &aws_lc_rs::aead::CHACHA20_POLY1305,
-    };
-    let key = LessSafeKey::new(UnboundKey::new(algorithm, &vec![3; aead.key_bytes()]).unwrap());
+    use aws_lc_rs::aead::{Aad, Nonce};
+    let key = raw_key(aead, 3);
     let mut body = plaintext.to_vec();
     body.push(content_type);
     body.resize(body.len() + padding, 0);
@@ -219,26 +214,68 @@ fn send(channel: &mut Channel<Numbered>, payload: &[u8]) -> Result<Vec<u8>, Reco
     Ok(wire)
 }
 
-/// INV-NONCE-1, INV-LIMIT-1: over many key updates no (key, nonce) is used twice, and no key beyond its limit.
+/// The cipher itself, with the key of number `seed`: nothing of the record layer is in between.
+fn raw_key(aead: Aead, seed: u8) -> aws_lc_rs::aead::LessSafeKey {
+    use aws_lc_rs::aead::{LessSafeKey, UnboundKey};
+    let algorithm = match aead {
+        Aead::Aes128Gcm => &aws_lc_rs::aead::AES_128_GCM,
+        Aead::Aes256Gcm => &aws_lc_rs::aead::AES_256_GCM,
+        Aead::ChaCha20Poly1305 => &aws_lc_rs::aead::CHACHA20_POLY1305,
+    };
+    LessSafeKey::new(UnboundKey::new(algorithm, &vec![seed; aead.key_bytes()]).unwrap())
+}
+
+/// The number whose nonce opens a record: by the cipher itself, which opens with no other than it was sealed with.
+/// `position` is the record's place, which is authenticated in TLS 1.2.
+fn nonce_number(
+    version: Version,
+    aead: Aead,
+    seed: u8,
+    record: &[u8],
+    position: u64,
+    numbers: u64,
+) -> Option<u64> {
+    use aws_lc_rs::aead::{Aad, Nonce};
+    let key = raw_key(aead, seed);
+    let prefix_bytes = Layout::new(version, aead).prefix_bytes();
+    let additional = match version {
+        Version::Tls13 => record[..HEADER_BYTES].to_vec(),
+        Version::Tls12 => {
+            let plaintext_bytes = (record.len() - prefix_bytes - 16) as u16;
+            [&position.to_be_bytes()[..], &record[..3], &plaintext_bytes.to_be_bytes()].concat()
+        }
+    };
+    (0..numbers).find(|number| {
+        let mut nonce = [seed ^ 0x5A; 12];
+        nonce[4..].iter_mut().zip(number.to_be_bytes()).for_each(|(byte, mask)| *byte ^= mask);
+        let mut body = record[prefix_bytes..].to_vec();
+        key.open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(&additional), &mut body).is_ok()
+    })
+}
+
+/// INV-NONCE-1, INV-LIMIT-1: over many key updates no (key, nonce) is used twice, and no key beyond its limit. Which nonce a
+/// record was sealed with is not what the sender counts, but what the cipher says.
 #[test]
 fn keys_change_before_the_limit_and_no_nonce_comes_twice() {
     for aead in Aead::ALL {
         for limit in [3, 4, 7, 50] {
             let [mut server, mut client] = ends(Version::Tls13, aead, limit, 100);
             let mut seen = HashSet::new();
-            let (mut key_number, mut sequence) = (0u32, 0u64);
+            let (mut seed, mut sealed) = (10u8, 0u64);
             for round in 0..40usize {
                 let payload = text(round * 7 + 1);
                 let mut got = Vec::new();
                 for mut record in records(&send(&mut server, &payload).unwrap(), client.incoming_layout()) {
-                    assert!(seen.insert((key_number, sequence)), "nonce used twice");
-                    sequence += 1;
-                    assert!(sequence <= limit, "a key sealed {sequence} records, {limit} allowed");
+                    let number = nonce_number(Version::Tls13, aead, seed, &record, sealed, limit + 1);
+                    let number = number.expect("no nonce of this key opens it");
+                    assert!(seen.insert((seed, number)), "nonce {number} of key {seed} used twice");
+                    sealed += 1;
+                    assert!(sealed <= limit, "a key sealed {sealed} records, {limit} allowed");
                     match client.receive(&mut record, round as u64 * 1000).unwrap() {
                         Event::Data(range) => got.extend_from_slice(&record[range]),
                         Event::KeyUpdate(request) => {
                             assert_eq!(request, KeyUpdateRequest::NotRequested);
-                            (key_number, sequence) = (key_number + 1, 0);
+                            (seed, sealed) = (seed + 1, 0);
                         }
                         other => panic!("{other:?}"),
                     }
@@ -248,6 +285,28 @@ fn keys_change_before_the_limit_and_no_nonce_comes_twice() {
             assert!(server.key_updates_sent() > 0 || limit == 50);
             assert_eq!(server.key_updates_sent(), client.key_updates_received());
         }
+    }
+}
+
+/// INV-NONCE-1 where the key stays: TLS 1.2, whose records with AES-GCM say themselves which nonce they have.
+#[test]
+fn no_nonce_comes_twice_in_tls_1_2() {
+    for aead in Aead::ALL {
+        let [mut server, _] = ends(Version::Tls12, aead, 40, 100);
+        let mut seen = HashSet::new();
+        // The handshake's Finished was number 0.
+        for position in 1.. {
+            let Ok(record) = send(&mut server, &text(position as usize)) else { break };
+            let number = nonce_number(Version::Tls12, aead, 10, &record, position, 41);
+            let number = number.expect("no nonce of this key opens it");
+            assert!(number > 0 && seen.insert(number), "nonce {number} of record {position} used twice");
+            if aead != Aead::ChaCha20Poly1305 {
+                let explicit: [u8; 8] = record[HEADER_BYTES..HEADER_BYTES + 8].try_into().unwrap();
+                let mask = u64::from_be_bytes([10 ^ 0x5A; 8]);
+                assert_eq!(u64::from_be_bytes(explicit) ^ mask, number, "the peer opens it by what it says");
+            }
+        }
+        assert_eq!(seen.len(), 40 - 1 - 2, "all but Finished and the two that are kept back");
     }
 }
 

@@ -59,7 +59,7 @@ fn what_follows_the_last_request_does_not_destroy_its_response() {
         toml.replace("\"http://127.0.0.1:0\"]", "\"http://127.0.0.1:0\", \"redirect://127.0.0.1:0\"]")
     });
     // More than the server reads ahead, so that some of it lies unread when the server closes.
-    let behind = get("/large.bin", "X-More: of it\r\n").repeat(3000);
+    let behind = get("/large.bin", "X-More: of it\r\n").repeat(12_000);
     for transport in Transport::ALL {
         for last in [get("/large.bin", "Connection: close\r\n"), "GET /large.bin HTTP/1.0\r\n\r\n".to_owned()]
         {

@@ -90,7 +90,7 @@ fn a_client_that_pipelines_gets_the_last_response_whole() {
         let (mut connection, mut received) = begun(&fixture, transport);
         connection.send(get("/big.bin", ""));
         // More than the server reads ahead, so that some of it lies unread when the server closes.
-        connection.send(get("/small", "").repeat(3000));
+        connection.send(get("/small", "").repeat(12_000));
         fixture.server.signal(Signal::QUIT);
         fixture.server.wait_for_stderr("draining");
         let (rest, end) = connection.end();

@@ -16,7 +16,7 @@ use linerate_os::{
     kernel_tls::System,
     socket::{self, Follows},
 };
-use linerate_record::{KeySource, MAX_PLAINTEXT_BYTES, Version};
+use linerate_record::{KeySource, MAX_PLAINTEXT_BYTES, RecordError, Version};
 use std::{io, ops::Range, os::fd::AsFd, time::Instant};
 use tokio::io::Interest;
 
@@ -167,7 +167,16 @@ impl<K: KeySource> Link<K> {
         Ok(())
     }
 
-    fn turn(&mut self, pieces: &mut Pieces<'_>, source: Option<Source<'_>>) -> Result<Turn, Ending> {
+    /// A turn of the engine that carries the connection. Nothing may wait that was sealed before: it would be overtaken
+    /// (INV-ORDER-1).
+    pub(super) fn turn(
+        &mut self,
+        pieces: &mut Pieces<'_>,
+        source: Option<Source<'_>>,
+    ) -> Result<Turn, Ending> {
+        if !self.unsent.is_empty() || self.has_control() {
+            return Err(Ending::Record(RecordError::Misuse("sealed bytes wait for the socket")));
+        }
         match self.protection {
             Protection::Plain => self.plain_turn(pieces, source),
             Protection::Tls(_) if self.is_promoted() => self.kernel_turn(pieces, source),

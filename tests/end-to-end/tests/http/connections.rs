@@ -69,7 +69,7 @@ fn what_follows_the_last_request_does_not_destroy_its_response() {
             assert_eq!(connection.end(), (Vec::new(), End::Closed), "{transport:?}: {last}");
         }
     }
-    let mut connection = Connection::plain(fixture.server.listener("redirect", 0));
+    let mut connection = Connection::plain(fixture.server.listener("http", 1));
     connection.send(format!("{}{behind}", get("/large.bin", "Connection: close\r\n")));
     assert_eq!(connection.response().status, 308);
     assert_eq!(connection.end(), (Vec::new(), End::Closed));

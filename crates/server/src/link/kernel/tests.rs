@@ -15,7 +15,7 @@ use linerate_engine::{
 use linerate_kernel_model::{Counting, Nic, Script, Simulated, channel, content, temporary};
 use linerate_os::socket::connected_pair;
 use linerate_placement::{Cipher, Costs, EngineCosts, Name};
-use linerate_record::{Aead, Channel, Version};
+use linerate_record::{Aead, Channel, ContentType, RecordError, Version};
 use std::{net::TcpStream, path::Path, rc::Rc, thread::JoinHandle};
 
 const BYTES: usize = 300_001;
@@ -118,6 +118,27 @@ async fn send(workplace: &Rc<Workplace>, version: Version) -> (Engine, Duration)
     drop(link);
     assert!(reader.join().unwrap() == [head, body].concat(), "{engine:?}");
     (engine, longest)
+}
+
+/// INV-ORDER-1: no engine seals behind bytes that the socket has not taken, whoever asks it to.
+#[tokio::test]
+async fn nothing_is_sealed_while_sealed_bytes_wait() {
+    let (workplace, _) = auto(1.0);
+    let (ours, theirs) = connected_pair(None).unwrap();
+    let protection = Protection::Tls(Box::new(channel(Version::Tls13, Aead::Aes128Gcm, u64::MAX)));
+    let stream = tokio::net::TcpStream::from_std(ours).unwrap();
+    let mut link = Link::new(stream, workplace.watches.enter(), Rc::clone(&workplace), protection);
+    let Protection::Tls(channel) = &mut link.protection else { panic!("it was made so") };
+    channel.sealer().unwrap().seal_append(ContentType::ApplicationData, b"first", &mut link.unsent).unwrap();
+    let list = [Piece::Bytes(b"second")];
+    let mut pieces = Pieces::new(&list);
+    assert!(matches!(link.turn(&mut pieces, None), Err(Ending::Record(RecordError::Misuse(_)))));
+    assert_eq!(pieces.remaining_bytes(), 6);
+    // What sends a response lets it go first.
+    let reader = reader(theirs, self::channel(Version::Tls13, Aead::Aes128Gcm, u64::MAX));
+    link.send(&mut pieces, None).await.unwrap();
+    drop(link);
+    assert_eq!(reader.join().unwrap(), b"firstsecond");
 }
 
 fn set_ups(workplace: &Workplace, outcome: SetUp) -> u64 {

@@ -129,7 +129,8 @@ async fn nothing_is_sealed_while_sealed_bytes_wait() {
     let stream = tokio::net::TcpStream::from_std(ours).unwrap();
     let mut link = Link::new(stream, workplace.watches.enter(), Rc::clone(&workplace), protection);
     let Protection::Tls(channel) = &mut link.protection else { panic!("it was made so") };
-    channel.sealer().unwrap().seal_append(ContentType::ApplicationData, b"first", &mut link.unsent).unwrap();
+    let waiting = link.unsent.behind();
+    channel.sealer().unwrap().seal_append(ContentType::ApplicationData, b"first", waiting).unwrap();
     let list = [Piece::Bytes(b"second")];
     let mut pieces = Pieces::new(&list);
     assert!(matches!(link.turn(&mut pieces, None), Err(Ending::Record(RecordError::Misuse(_)))));
@@ -306,7 +307,7 @@ async fn what_the_socket_took_of_a_response_that_is_cut_is_counted_and_no_more()
         let mut pieces = Pieces::new(&list);
         let total_bytes = pieces.remaining_bytes();
         // Nobody reads: it is cut wherever it has come to by then.
-        let source = Some(Source { file: &file, mapping: None });
+        let source = Some(Source::of(&file).unwrap());
         let sent = tokio::time::timeout(Duration::from_millis(100), link.send(&mut pieces, source)).await;
         assert!(sent.is_err(), "the sockets do not hold it all");
         let (engine, taken_bytes) = (link.engine(), link.taken_bytes());

@@ -15,7 +15,7 @@ use linerate_tls::{CipherSuite, Connector, TlsPolicy, Trust};
 use super::exchange::{Open, Refused, connect};
 use crate::facts::{Answer, ResponseFacts, Server};
 
-/// Where the README puts the admin listener.
+/// The port that the guide's examples give to the admin listener (docs/guide).
 const ADMIN_PORT: u16 = 9443;
 const ADMIN_TIME_LIMIT: Duration = Duration::from_secs(2);
 /// The most of a page of metrics: ours has about 20 KiB.

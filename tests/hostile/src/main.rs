@@ -101,6 +101,9 @@ struct TableOptions {
     /// Writes the table to a file as well.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Runs nothing: makes the table of what earlier runs printed into this file; can be repeated.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["programs", "server", "long", "soak", "ipv4"])]
+    from: Vec<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -205,6 +208,16 @@ fn resolved(url: &str, is_tls: bool) -> Result<(SocketAddr, String)> {
 }
 
 fn make_table(options: &TableOptions) -> Result<bool> {
+    let outcomes = if options.from.is_empty() { compare(options)? } else { recorded(&options.from)? };
+    let text = table::markdown(&outcomes);
+    println!("\n{text}");
+    if let Some(path) = &options.output {
+        fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(!outcomes.iter().any(Outcome::is_bad))
+}
+
+fn compare(options: &TableOptions) -> Result<Vec<Outcome>> {
     let common = &options.common;
     let mut launchers = vec![common.linerate()];
     match nginx::binary() {
@@ -220,10 +233,19 @@ fn make_table(options: &TableOptions) -> Result<bool> {
             }
         }
     }
-    let text = table::markdown(&outcomes);
-    println!("\n{text}");
-    if let Some(path) = &options.output {
-        fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(outcomes)
+}
+
+/// The lines of JSON that earlier runs ended with.
+fn recorded(files: &[PathBuf]) -> Result<Vec<Outcome>> {
+    let mut outcomes = Vec::new();
+    for path in files {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        for line in text.lines().filter(|line| line.starts_with('{')) {
+            let outcome = serde_json::from_str(line)
+                .with_context(|| format!("{} has a line that is no outcome", path.display()))?;
+            outcomes.push(outcome);
+        }
     }
-    Ok(!outcomes.iter().any(Outcome::is_bad))
+    Ok(outcomes)
 }

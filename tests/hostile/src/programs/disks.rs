@@ -15,8 +15,8 @@ use crate::{
 const FILE: (&str, usize) = ("disk.bin", 10_485_761);
 /// The byte that the disk has trouble with.
 const PLACE: Range<u64> = 5_400_000..5_400_001;
-const LIMIT: Duration = Duration::from_secs(2);
-const SLOW: Duration = Duration::from_secs(6);
+const LIMIT: Duration = Duration::from_secs(3);
+const SLOW: Duration = Duration::from_secs(8);
 const END: Duration = Duration::from_secs(5);
 
 pub(super) fn run(arena: &Arena) -> Result<Findings> {

@@ -1,6 +1,6 @@
 //! A process that is frozen in the middle of transfers for longer than every time limit: STOP and CONT, as a paused machine.
 
-use std::{thread, time::Duration};
+use std::{sync::Barrier, thread, time::Duration};
 
 use anyhow::Result;
 use rustix::process::Signal;
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use crate::{Arena, Ending, Findings, Row, Server, Visitor, Wishes, probe, visitor::Fetched};
 
 const FILE: (&str, usize) = ("frozen.bin", 12_582_917);
-const LIMIT: Duration = Duration::from_secs(2);
+const LIMIT: Duration = Duration::from_secs(3);
 /// Read before the freeze.
 const BEGINNING_BYTES: usize = 100_003;
 
@@ -50,30 +50,36 @@ pub(super) fn run(arena: &Arena) -> Result<Findings> {
     Ok(findings)
 }
 
+/// Every client asks on a thread of its own and waits for the others once it has read the beginning, so that the process
+/// is frozen while all of them are in the middle. They read on at once.
 fn freeze(server: &Server, visitor: &Visitor, transfers: usize, frozen: Duration) -> Vec<Fetched> {
-    let lost = |ending| Fetched { ending, status: 0, body: Vec::new(), took: Duration::ZERO };
-    let mut visits: Vec<_> = (0..transfers).map(|_| visitor.visit()).collect();
-    let begun: Vec<_> = visits
-        .iter_mut()
-        .map(|visit| {
-            let mut transfer = visit.as_mut().map_err(|ending| *ending)?.begin(FILE.0)?;
-            transfer.read_to(BEGINNING_BYTES)?;
-            Ok(transfer)
-        })
-        .collect();
-    server.signal_all(Signal::STOP);
+    let barrier = Barrier::new(transfers + 1);
     thread::scope(|scope| {
-        let reading: Vec<_> = begun
-            .into_iter()
-            .map(|begun: Result<_, Ending>| {
-                scope.spawn(move || match begun {
-                    Ok(transfer) => transfer.finish(),
-                    Err(ending) => lost(ending),
-                })
-            })
-            .collect();
+        let reading: Vec<_> =
+            (0..transfers).map(|_| scope.spawn(|| read_across(visitor, &barrier))).collect();
+        barrier.wait();
+        server.signal_all(Signal::STOP);
         thread::sleep(frozen);
         server.signal_all(Signal::CONT);
         reading.into_iter().map(|reader| reader.join().unwrap_or_else(|_| lost(Ending::Cut))).collect()
     })
+}
+
+fn lost(ending: Ending) -> Fetched {
+    Fetched { ending, status: 0, body: Vec::new(), took: Duration::ZERO }
+}
+
+fn read_across(visitor: &Visitor, barrier: &Barrier) -> Fetched {
+    let mut visit = visitor.visit();
+    let begun = visit.as_mut().map_err(|ending| *ending).and_then(|visit| {
+        let mut transfer = visit.begin(FILE.0)?;
+        transfer.read_to(BEGINNING_BYTES)?;
+        Ok(transfer)
+    });
+    // Whether it has begun or not: the others wait for it.
+    barrier.wait();
+    match begun {
+        Ok(transfer) => transfer.finish(),
+        Err(ending) => lost(ending),
+    }
 }

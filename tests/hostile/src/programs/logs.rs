@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// How long an end may take that is to come at once.
-const END: Duration = Duration::from_secs(10);
+const END: Duration = Duration::from_secs(20);
 /// Connections have this long to finish at QUIT; what waits is the log, not they.
 const DRAIN: Duration = Duration::from_secs(2);
 

@@ -10,7 +10,7 @@ use std::{
     process,
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
     time::Duration,
@@ -41,6 +41,8 @@ pub enum Leftover {
 }
 
 static LIST: Mutex<BTreeMap<u64, Leftover>> = Mutex::new(BTreeMap::new());
+/// Set under the list's lock: what comes into being after that is taken away at once.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 fn list() -> MutexGuard<'static, BTreeMap<u64, Leftover>> {
@@ -53,11 +55,19 @@ pub struct Guard {
     number: u64,
 }
 
-/// Enters something that has come into being.
+/// Enters something that has come into being. Does not return once the program was interrupted: it is about to end.
 #[must_use]
 pub fn enter(leftover: Leftover) -> Guard {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    list().insert(number, leftover);
+    let mut list = list();
+    if INTERRUPTED.load(Ordering::Relaxed) {
+        drop(list);
+        leftover.take_away();
+        loop {
+            thread::park();
+        }
+    }
+    list.insert(number, leftover);
     Guard { number }
 }
 
@@ -92,8 +102,14 @@ impl Leftover {
                 let _ = unmount(path, UnmountFlags::FORCE | UnmountFlags::DETACH);
             }
             Self::ControlGroup(path) => remove_control_group(path),
+            // Whoever writes into it has been killed, and may need a moment to go.
             Self::Folder(path) => {
-                let _ = fs::remove_dir_all(path);
+                for _ in 0..50 {
+                    if fs::remove_dir_all(path).is_ok() || !path.exists() {
+                        return;
+                    }
+                    thread::sleep(Duration::from_millis(10));
+                }
             }
         }
     }
@@ -133,7 +149,11 @@ pub fn on_interrupt() -> io::Result<()> {
 
 /// Takes everything away, the latest first: processes before the disks that they read, disks before their folders.
 fn take_all_away() {
-    let all: Vec<Leftover> = std::mem::take(&mut *list()).into_values().collect();
+    let all: Vec<Leftover> = {
+        let mut list = list();
+        INTERRUPTED.store(true, Ordering::Relaxed);
+        std::mem::take(&mut *list).into_values().collect()
+    };
     for leftover in all.iter().rev() {
         leftover.take_away();
     }

@@ -31,8 +31,8 @@ pub struct Policy {
     pub nic_set_ups_per_s: Option<f64>,
     /// Workers, which share the adapter's set-ups equally.
     pub workers: usize,
-    /// A flow of whose bytes more than this part was sent again has no place on the adapter. FreeBSD's rule
-    /// (`kern.ipc.tls.ifnet_max_rexmit_pct`) and its figure.
+    /// A flow of whose bytes more than this part was sent again has no place on the adapter. FreeBSD has the same rule
+    /// as a setting: `kern.ipc.tls.ifnet_max_rexmit_pct`, 2 % by default.
     pub retransmitted_limit: f64,
     /// Whether observations count.
     pub learning: bool,

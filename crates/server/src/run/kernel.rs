@@ -1,7 +1,8 @@
 //! What this machine can carry beside the user engine: found out at start, anew at each reload, and told once.
 //!
-//! The self-test of kernel TLS takes a tenth of a second or two, and an interface's features are behind a lock that others
-//! may hold: at a reload both are looked at on a thread of their own, while the old findings serve.
+//! The self-test of kernel TLS takes one to two seconds in an emulated guest; on a real machine a tenth of a second or two is
+//! expected, and not measured. An interface's features are behind a lock that other programs may hold. So at a reload a
+//! thread of its own looks at both, while the server uses the old findings.
 
 use crate::{placement::Plan, report, snapshot::Found, tls_setup};
 use linerate_config::{EngineChoice, Settings};

@@ -137,6 +137,9 @@ fn read_tls(table: Table<'_>, tls: &mut Tls) {
     table.set("handshakes_in_flight", &mut tls.handshakes_in_flight_limit, |value| {
         value.integer(1..=1_000_000)
     });
+    table.set("handshakes_per_address", &mut tls.handshakes_per_address_limit, |value| {
+        value.integer(0..=1_000_000)
+    });
     // 2^24 records: what RFC 8446 section 5.5 leaves to AES-GCM, rounded down.
     table
         .set("records_per_key", &mut tls.records_per_key_limit, |value| value.integer(4..=1 << 24).map(Some));
@@ -147,6 +150,10 @@ fn read_tls(table: Table<'_>, tls: &mut Tls) {
 
 fn read_limits(table: Table<'_>, limits: &mut Limits) {
     table.set("connections", &mut limits.connections, |value| value.integer(1..=10_000_000));
+    table.set("connections_per_address", &mut limits.connections_per_address, |value| {
+        value.integer(0..=10_000_000)
+    });
+    table.set("exempt_addresses", &mut limits.exempt_addresses, |value| value.list(Value::parsed));
     table.set("head", &mut limits.head_bytes, |value| value.size_bytes(KIB..=MIB));
     table.set("request_line", &mut limits.request_line_bytes, |value| value.size_bytes(256..=64 * KIB));
     table.set("header_count", &mut limits.header_count, |value| value.integer(1..=HEADER_COUNT_CAP as u64));

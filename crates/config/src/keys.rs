@@ -252,7 +252,17 @@ pub const KEYS: &[Key] = &[
         "integer, 1 to 1000000",
         "4096",
         "256",
-        "Handshakes under way at once in the whole server; connections beyond are refused.",
+        "Handshakes under way at once in the whole server. For one more the oldest is ended whose client has sent nothing, \
+         or else least.",
+    ),
+    key(
+        Section::Tls,
+        "handshakes_per_address",
+        "integer, 0 to 1000000",
+        "0",
+        "256",
+        "Handshakes under way at once from one address (an IPv6 network of 64 bits counts as one); those beyond are refused; \
+         0 is no limit. Behind a load balancer all clients have its address: see limits.exempt_addresses.",
     ),
     key(
         Section::Tls,
@@ -277,7 +287,25 @@ pub const KEYS: &[Key] = &[
         "integer, 1 to 10000000",
         "65536",
         "1000",
-        "Connections open at once in the whole server; those beyond are refused.",
+        "Connections open at once in the whole server, or what the limit of open files leaves room for. For one more the one \
+         that has been idle for longest is closed; where none is idle it is refused.",
+    ),
+    key(
+        Section::Limits,
+        "connections_per_address",
+        "integer, 0 to 10000000",
+        "0",
+        "1000",
+        "Connections open at once from one address (an IPv6 network of 64 bits counts as one); those beyond are refused; 0 is \
+         no limit. Many people can share an address.",
+    ),
+    key(
+        Section::Limits,
+        "exempt_addresses",
+        "list of addresses and networks",
+        "[]",
+        r#"["10.0.0.0/8", "2001:db8:7::/48"]"#,
+        "Whom connections_per_address and tls.handshakes_per_address do not concern: load balancers, monitoring, an office.",
     ),
     key(
         Section::Limits,

@@ -41,6 +41,7 @@ mod flags;
 mod header;
 mod keys;
 mod listen;
+mod network;
 mod path_glob;
 mod quantity;
 mod rules;
@@ -60,6 +61,7 @@ pub use flags::Flags;
 pub use header::Hsts;
 pub use keys::{KEYS, Key, Section};
 pub use listen::{AdminAddress, ListenAddress, Listener, ListenerKind};
+pub use network::Network;
 pub use path_glob::PathGlob;
 pub use quantity::{duration_text, parse_duration_ms, parse_size_bytes, size_text};
 pub use settings::{

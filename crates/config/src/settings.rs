@@ -9,8 +9,8 @@ use std::str::FromStr;
 use linerate_http::{DEFAULT_RANGES_LIMIT, RequestLimits};
 
 use crate::{
-    CipherSuites, CpuList, EngineChoice, Error, Groups, Listener, ListenerKind, LogFormat, Origin, Site,
-    TlsVersion,
+    CipherSuites, CpuList, EngineChoice, Error, Groups, Listener, ListenerKind, LogFormat, Network, Origin,
+    Site, TlsVersion,
 };
 
 /// Everything the operator said, or the default where nothing was said.
@@ -76,8 +76,10 @@ pub struct Tls {
     pub groups: Option<Groups>,
     /// Whether sessions are resumed by ticket.
     pub session_tickets: bool,
-    /// How many handshakes may be under way in the whole server; connections beyond are refused.
+    /// How many handshakes may be under way in the whole server.
     pub handshakes_in_flight_limit: usize,
+    /// How many of them may be one address's; 0 is no limit of its own.
+    pub handshakes_per_address_limit: usize,
     /// Records sealed under one key before a KeyUpdate, or a close in TLS 1.2; `None` is the AEAD's own limit, which
     /// also bounds any larger number.
     pub records_per_key_limit: Option<u64>,
@@ -93,6 +95,7 @@ impl Default for Tls {
             groups: None,
             session_tickets: true,
             handshakes_in_flight_limit: 4096,
+            handshakes_per_address_limit: 0,
             records_per_key_limit: None,
             key_updates_per_second_limit: 100,
         }
@@ -104,6 +107,10 @@ impl Default for Tls {
 pub struct Limits {
     /// Connections open at once in the whole server.
     pub connections: usize,
+    /// How many of them may be one address's; 0 is no limit of its own.
+    pub connections_per_address: usize,
+    /// Whom limits by address do not concern.
+    pub exempt_addresses: Vec<Network>,
     /// A request's head: request line and headers.
     pub head_bytes: usize,
     /// The request line alone; at most `head_bytes`.
@@ -131,6 +138,8 @@ impl Default for Limits {
             request_line_bytes: request.request_line_bytes,
             header_count: request.header_count,
             ranges_per_request: DEFAULT_RANGES_LIMIT,
+            connections_per_address: 0,
+            exempt_addresses: Vec::new(),
             listing_entries: 10_000,
             open_files_cached: 1024,
             mapped_bytes: 4 << 30,

@@ -1,6 +1,10 @@
-//! The limit of open files.
+//! The limit of open files, and what the system says where it, or another of its own, is reached.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::{
+    io::Errno,
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+};
+use std::io;
 
 /// Raises the soft limit of open files to the hard one and returns what it is now.
 #[must_use]
@@ -9,4 +13,21 @@ pub fn raise_open_files() -> u64 {
     // Where raising is refused the old limit simply stays; the caller works with what is returned.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// Whether the system refused because there is none left of something that others may give back: descriptors, memory,
+/// buffers for the network.
+#[must_use]
+pub fn is_shortage(error: &io::Error) -> bool {
+    is_without_descriptor(error) || is_one_of(error, [Errno::NOMEM, Errno::NOBUFS])
+}
+
+/// Whether the process (`EMFILE`) or the system (`ENFILE`) has no descriptor left.
+#[must_use]
+pub fn is_without_descriptor(error: &io::Error) -> bool {
+    is_one_of(error, [Errno::MFILE, Errno::NFILE])
+}
+
+fn is_one_of(error: &io::Error, errnos: [Errno; 2]) -> bool {
+    errnos.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

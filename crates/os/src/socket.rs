@@ -354,6 +354,15 @@ pub fn is_writable(socket: &impl AsFd) -> bool {
     polled.map_or(true, |ready| ready > 0)
 }
 
+/// Whether something waits to be received: bytes, the peer's end, or a fault.
+#[must_use]
+pub fn is_readable(socket: &impl AsFd) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut sockets = [PollFd::new(socket, PollFlags::IN)];
+    let polled = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    polled.map_or(true, |ready| ready > 0)
+}
+
 /// Bytes that the peer's system has acknowledged since the connection was made. `None` where the system does not tell.
 #[must_use]
 pub fn acknowledged_bytes(socket: &impl AsFd) -> Option<u64> {

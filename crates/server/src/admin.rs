@@ -3,6 +3,7 @@
 
 use crate::{
     access_log::AccessLog,
+    descriptors::Reserve,
     metrics::{self, Metrics, Single},
     placement::view,
     report,
@@ -10,7 +11,7 @@ use crate::{
 };
 use arc_swap::ArcSwap;
 use linerate_http::{ImfFixdate, Method, RequestLimits, Responder, Status, parse_request};
-use linerate_os::kernel_tls;
+use linerate_os::{kernel_tls, limits};
 use std::{
     io,
     sync::{
@@ -98,9 +99,12 @@ impl State {
 /// Serves until dropped.
 pub(crate) async fn run(listener: TcpListener, state: Arc<State>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_LIMIT));
+    // Where there is no descriptor left, it is here that an operator looks why.
+    let reserve = Reserve::new();
     loop {
         // The semaphore is never closed.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        reserve.refill();
         match listener.accept().await {
             Ok((stream, _)) => {
                 let state = Arc::clone(&state);
@@ -110,6 +114,7 @@ pub(crate) async fn run(listener: TcpListener, state: Arc<State>) {
                     drop(place);
                 });
             }
+            Err(error) if limits::is_without_descriptor(&error) && reserve.release() => {}
             Err(error) => {
                 report::warn(&format!("the admin listener: {error}"));
                 tokio::time::sleep(Duration::from_millis(100)).await;

@@ -8,7 +8,7 @@ use crate::{
     metrics::Label as _,
     snapshot::Snapshot,
     watch::Watch,
-    worker::HandshakeTicket,
+    worker::handshakes::Ticket,
 };
 use linerate_config::ListenerKind;
 use linerate_record::{Channel, Combination, KeyUpdateRate, RecordError, RecordLimit};
@@ -16,28 +16,27 @@ use linerate_tls::{Established, FailureKind, KeySchedule};
 use std::{net::SocketAddr, rc::Rc, sync::Arc, time::Instant};
 use tokio::net::TcpStream;
 
+/// What a connection begins with.
+pub(crate) enum Begun {
+    /// A handshake.
+    Tls(Ticket),
+    /// A request.
+    Clear(TcpStream, Rc<Watch>),
+}
+
 /// Serves a connection to its end.
-pub(crate) async fn run(
-    stream: TcpStream,
-    address: SocketAddr,
-    kind: ListenerKind,
-    service: Rc<Service>,
-    ticket: Option<HandshakeTicket>,
-) {
+pub(crate) async fn run(begun: Begun, address: SocketAddr, kind: ListenerKind, service: Rc<Service>) {
     let workplace = Rc::clone(&service.workplace);
-    let watch = workplace.watches.enter();
-    let (link, client) = match kind {
-        ListenerKind::Tls => match secure(stream, address, &watch, &service).await {
+    let (link, client) = match begun {
+        Begun::Tls(ticket) => match secure(ticket, address, &service).await {
             Some(secured) => secured,
             None => return,
         },
-        ListenerKind::Plaintext | ListenerKind::Redirect => {
+        Begun::Clear(stream, watch) => {
             let client = Client { address, tls: None, redirect: kind == ListenerKind::Redirect };
-            (Link::new(stream, watch, Rc::clone(&workplace), Protection::Plain), client)
+            (Link::new(stream, watch, workplace, Protection::Plain), client)
         }
     };
-    // The handshake's place is free for another.
-    drop(ticket);
     finish(link, &service, &client).await;
 }
 
@@ -49,9 +48,8 @@ async fn finish(mut link: Link<KeySchedule>, service: &Service, client: &Client)
 
 /// The handshake, and what follows from it.
 async fn secure(
-    stream: TcpStream,
+    ticket: Ticket,
     address: SocketAddr,
-    watch: &Rc<Watch>,
     service: &Service,
 ) -> Option<(Link<KeySchedule>, Client)> {
     let workplace = &service.workplace;
@@ -59,7 +57,11 @@ async fn secure(
     let snapshot = service.snapshots.load_full();
     // A TLS listener exists only together with an acceptor.
     let acceptor = snapshot.acceptor.as_ref()?;
-    let finished = match handshake::run(acceptor, &stream, watch, workplace).await {
+    let watch = Rc::clone(ticket.watch());
+    let outcome = handshake::run(acceptor, &ticket, workplace).await;
+    // Its place is free for another, also while a client is told why it failed.
+    let stream = ticket.into_stream()?;
+    let finished = match outcome {
         Ok(finished) => finished,
         Err(HandshakeEnd::Ended(ending)) => {
             workplace.metrics.handshake_failed(ending.closed().label());
@@ -70,8 +72,18 @@ async fn secure(
             let label = failure.kind().label();
             workplace.metrics.handshake_failed(label);
             workplace.metrics.close(Ending::Handshake(label).closed());
-            if failure.kind() == FailureKind::PlainHttp {
-                handshake::answer_plain_http(&arrived, stream, Rc::clone(watch), Rc::clone(workplace)).await;
+            match failure.kind() {
+                FailureKind::PlainHttp => {
+                    handshake::answer_plain_http(&arrived, stream, watch, Rc::clone(workplace)).await;
+                }
+                // It has left, or said so.
+                FailureKind::PeerClosed | FailureKind::PeerAlert | FailureKind::CertificateRefused => {}
+                _ => {
+                    // It may still be sending: closing at once could destroy the alert.
+                    let link =
+                        Link::<KeySchedule>::new(stream, watch, Rc::clone(workplace), Protection::Plain);
+                    link.close(&Ending::Handshake(label), Linger::UntilPeerCloses).await;
+                }
             }
             return None;
         }
@@ -97,7 +109,7 @@ async fn secure(
         }
     };
     let protection = Protection::Tls(Box::new(channel));
-    let mut link = Link::new(stream, Rc::clone(watch), Rc::clone(workplace), protection);
+    let mut link = Link::new(stream, watch, Rc::clone(workplace), protection);
     if let Err(ending) = link.take_records(finished.arrived) {
         workplace.metrics.close(ending.closed());
         // The peer is told why, as it would be of any later record.

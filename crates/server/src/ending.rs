@@ -44,12 +44,15 @@ impl Ending {
             Self::PeerClosed => Closed::Peer,
             Self::Expired(Expiry::Drain) => Closed::Drain,
             Self::Expired(Expiry::TooSlow) => Closed::TooSlow,
+            Self::Expired(Expiry::Evicted(Stage::Handshake)) => Closed::HandshakeEvicted,
+            Self::Expired(Expiry::Evicted(_)) => Closed::IdleEvicted,
             Self::Expired(Expiry::Deadline(stage)) => match stage {
                 Stage::Handshake => Closed::HandshakeTimeout,
                 Stage::Idle => Closed::Idle,
                 Stage::Head => Closed::Header,
                 Stage::Sending => Closed::Writing,
-                Stage::Closing => Closed::Served,
+                // Nothing ends the server's own work; the arm is for the compiler.
+                Stage::Closing | Stage::Working => Closed::Served,
             },
             Self::Socket(_) => Closed::Reset,
             Self::Record(RecordError::KeyExhausted) => Closed::RecordLimit,
@@ -70,6 +73,9 @@ impl fmt::Display for Ending {
             Self::PeerClosed => formatter.write_str("the peer closed the connection"),
             Self::Expired(Expiry::Drain) => formatter.write_str("the server is going down"),
             Self::Expired(Expiry::TooSlow) => formatter.write_str("the peer took too little for too long"),
+            Self::Expired(Expiry::Evicted(_)) => {
+                formatter.write_str("nothing happened on it, and there was no place for another")
+            }
             Self::Expired(Expiry::Deadline(stage)) => write!(formatter, "timed out ({stage:?})"),
             Self::Socket(error) => write!(formatter, "the connection failed: {error}"),
             Self::Record(fault) => fault.fmt(formatter),

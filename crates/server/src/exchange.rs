@@ -128,6 +128,8 @@ async fn serve_one<K: KeySource>(
         may_persist: link.can_continue() && !body.forbids_persistence(),
         records: link.records_left(),
     };
+    // The file may have to be looked up on a disk: that is no time of the client's.
+    link.begin_own_work();
     let answer = answer::prepare(&request, service, &snapshot, client, room).await;
     let (persists, is_last) = (answer.persists, answer.is_last);
     let sent = send(link, &answer).await;

@@ -3,7 +3,8 @@
 use crate::{
     ending::Ending,
     link::{Linger, Link, Protection},
-    watch::{Stage, Watch},
+    watch::Watch,
+    worker::handshakes::{Standing, Ticket},
     workplace::Workplace,
 };
 use linerate_http::{ImfFixdate, Responder, Status};
@@ -21,17 +22,19 @@ pub(crate) struct Finished {
 /// Runs the handshake to its end. On failure the alert has been sent.
 pub(crate) async fn run(
     acceptor: &Arc<Acceptor>,
-    stream: &TcpStream,
-    watch: &Watch,
+    ticket: &Ticket,
     workplace: &Workplace,
 ) -> Result<Finished, HandshakeEnd> {
-    watch
-        .begin(Stage::Handshake, workplace.now_ms().saturating_add(workplace.time_limits.get().handshake_ms));
+    let (stream, watch) = (ticket.stream(), ticket.watch());
+    let mut has_answered = false;
     let mut handshake = Handshake::new(acceptor);
     let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
     loop {
         receive(stream, watch, workplace, &mut incoming).await.map_err(HandshakeEnd::Ended)?;
         let step = handshake.advance(&mut incoming, &mut outgoing);
+        has_answered |= !outgoing.is_empty();
+        let standing = if has_answered { Standing::Answered } else { Standing::Begun };
+        ticket.heard(standing, workplace.now_ms());
         let sent = send(stream, watch, &mut outgoing).await;
         match step {
             Ok(Step::NeedInput) => sent.map_err(HandshakeEnd::Ended)?,

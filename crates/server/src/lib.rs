@@ -13,7 +13,9 @@
 
 mod access_log;
 mod admin;
+mod clock;
 mod connection;
+mod descriptors;
 mod ending;
 mod exchange;
 mod handshake;

@@ -9,6 +9,8 @@ mod kernel;
 mod placement;
 mod receive;
 mod send;
+#[cfg(test)]
+mod tests;
 mod unsent;
 
 pub(crate) use close::Linger;
@@ -145,8 +147,14 @@ impl<K: KeySource> Link<K> {
             Stage::Head => limits.head_ms,
             Stage::Sending => limits.write_progress_ms,
             Stage::Closing => limits.closing_ms,
+            Stage::Working => u64::MAX,
         };
         self.watch.begin(stage, self.workplace.now_ms().saturating_add(allowed_ms));
+    }
+
+    /// The server itself is waited for from now on, until the next [`begin`](Self::begin): no deadline of the peer runs.
+    pub(crate) fn begin_own_work(&self) {
+        self.begin(Stage::Working);
     }
 
     /// Waits until the socket is readable (if `read`) or writable (if `write`), or the deadline passes: no peer is waited
@@ -163,6 +171,10 @@ impl<K: KeySource> Link<K> {
                 return Poll::Ready(Err(Ending::Expired(Expiry::TooSlow)));
             }
             while let Some(expiry) = self.watch.poll_expired(context) {
+                if read && self.watch.may_be_pardoned() && socket::is_readable(&self.stream) {
+                    self.watch.pardon();
+                    return Poll::Ready(Ok(Woken::Readable));
+                }
                 if expiry != Expiry::Deadline(Stage::Sending) || !self.peer_took_something() {
                     return Poll::Ready(Err(Ending::Expired(expiry)));
                 }

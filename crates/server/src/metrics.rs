@@ -89,10 +89,12 @@ impl Engine {
 }
 
 labelled! {
-    /// Why a connection was not taken, or a request not served, for want of room.
+    /// Why a connection was not taken, for want of room.
     "reason" Refused {
         Connections => "connection_limit",
         Handshakes => "handshake_limit",
+        OfAddress => "address_connections",
+        HandshakesOfAddress => "address_handshakes",
         Descriptors => "descriptors",
     }
 }
@@ -140,6 +142,8 @@ labelled! {
         TooSlow => "too_slow",
         Handshake => "handshake_failed",
         HandshakeTimeout => "handshake_timeout",
+        HandshakeEvicted => "handshake_evicted",
+        IdleEvicted => "idle_evicted",
         Reset => "reset",
         RecordFault => "record_fault",
         RecordLimit => "record_limit",

@@ -13,6 +13,7 @@ pub use start::{break_evens, check};
 use crate::{
     access_log::AccessLog,
     admin,
+    descriptors::Budget,
     listeners::{Binder, ListenFault},
     placement::Plan,
     report,
@@ -158,6 +159,8 @@ struct Server {
     found: Found,
     /// By what it is decided who carries a connection, as far as the settings say it.
     plan: Plan,
+    /// The files that the process may open.
+    budget: Budget,
     search: kernel::Search,
     /// Made because no site brings a certificate.
     development: Option<DevelopmentCertificate>,
@@ -342,9 +345,9 @@ fn start_workers(
     snapshots: &Arc<ArcSwap<Snapshot>>,
     log: Option<&Arc<AccessLog>>,
     settings: &Settings,
-    ended: &Arc<Notify>,
+    (ended, open_files_cached): (&Arc<Notify>, usize),
 ) -> Result<Vec<Handle>, ServeError> {
-    let totals = Arc::new(Totals::default());
+    let totals = Arc::new(Totals::new(cpus.len()));
     let format = settings.access_log.as_ref().map(|log| log.format).unwrap_or_default();
     cpus.iter()
         .enumerate()
@@ -356,7 +359,7 @@ fn start_workers(
                 snapshots: Arc::clone(snapshots),
                 totals: Arc::clone(&totals),
                 log: log.map(|log| (Arc::clone(log), format)),
-                open_files_cached: settings.limits.open_files_cached,
+                open_files_cached,
                 ended: Arc::clone(ended),
             })
             .map_err(|error| ServeError::System { doing: "starting a worker", error })

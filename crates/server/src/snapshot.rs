@@ -7,7 +7,7 @@ use crate::{
     sites::Sites,
     workplace::{TimeLimits, Tuning},
 };
-use linerate_config::Settings;
+use linerate_config::{Network, Settings};
 use linerate_engine::{kernel::Capabilities, nic::Adapters};
 use linerate_http::RequestLimits;
 use linerate_tls::Acceptor;
@@ -32,6 +32,15 @@ pub(crate) struct Found {
     pub(crate) adapters: Arc<Adapters>,
 }
 
+/// What one address may have; `None` is no limit of its own.
+#[derive(Debug)]
+pub(crate) struct AddressLimits {
+    pub(crate) connections: Option<usize>,
+    pub(crate) handshakes: Option<usize>,
+    /// Whom neither concerns.
+    pub(crate) exempt: Box<[Network]>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     /// Counts reloads: a worker that sees a new one adopts it.
@@ -48,8 +57,10 @@ pub(crate) struct Snapshot {
     pub(crate) tuning: Tuning,
     pub(crate) mapped_bytes_limit: u64,
     pub(crate) not_sent_low_water_bytes: Option<u32>,
+    /// As configured, or what descriptors suffice for.
     pub(crate) connections_limit: usize,
     pub(crate) handshakes_limit: usize,
+    pub(crate) address_limits: AddressLimits,
     /// Records per key before a key update or a close; the cipher's own limit bounds it.
     pub(crate) records_per_key_limit: Option<u64>,
     pub(crate) key_updates_per_second_limit: u32,
@@ -70,6 +81,7 @@ impl Snapshot {
         https_port: Option<u16>,
         Found { kernel, adapters }: Found,
         plan: Plan,
+        connections_limit: usize,
     ) -> Self {
         let (limits, timeouts, engine) = (&settings.limits, &settings.timeouts, &settings.user_engine);
         Self {
@@ -99,8 +111,13 @@ impl Snapshot {
             },
             mapped_bytes_limit: limits.mapped_bytes,
             not_sent_low_water_bytes: not_sent_low_water_bytes(settings),
-            connections_limit: limits.connections,
+            connections_limit,
             handshakes_limit: settings.tls.handshakes_in_flight_limit,
+            address_limits: AddressLimits {
+                connections: Some(limits.connections_per_address).filter(|&limit| limit > 0),
+                handshakes: Some(settings.tls.handshakes_per_address_limit).filter(|&limit| limit > 0),
+                exempt: limits.exempt_addresses.as_slice().into(),
+            },
             records_per_key_limit: settings.tls.records_per_key_limit,
             key_updates_per_second_limit: settings.tls.key_updates_per_second_limit,
             plan: Arc::new(plan.with_found(kernel.as_deref(), adapters.any_on())),

@@ -1,8 +1,11 @@
-//! Deadlines of connections, without a timer each (INV-PEER-2).
+//! Deadlines of connections, without a timer each (INV-PEER-2), and which of them goes when there is no room.
 //!
 //! A connection notes in its [`Watch`] what it waits for and until when; a sweep of the worker ends the waits that
-//! took too long. On the hot path a deadline costs two stores. Precision is that of the sweep: [`SWEEP_INTERVAL`].
+//! took too long. On the hot path a deadline costs a few stores. Precision is that of the sweep: [`SWEEP_INTERVAL`].
 
+mod idle;
+
+use idle::Idle;
 use std::{
     cell::{Cell, RefCell},
     rc::{Rc, Weak},
@@ -26,6 +29,8 @@ pub(crate) enum Stage {
     Sending,
     /// The peer closing its side after we closed ours.
     Closing,
+    /// The server itself: its disk, an adapter that sets a connection up. No deadline runs.
+    Working,
 }
 
 /// Why a wait was ended.
@@ -37,6 +42,8 @@ pub(crate) enum Expiry {
     TooSlow,
     /// The server is going down: idle connections are closed, others after their response.
     Drain,
+    /// There was no place for a newcomer, and nothing happened here.
+    Evicted(Stage),
 }
 
 /// Where a peer stood when it was last measured.
@@ -52,6 +59,8 @@ pub(crate) struct Watch {
     stage: Cell<Stage>,
     deadline_ms: Cell<u64>,
     expired: Cell<Option<Expiry>>,
+    /// The wait was ended, and what had come by then was looked at all the same.
+    is_pardoned: Cell<bool>,
     /// The deadline that the last sweep saw: still the same, it tells that nothing was sent in between.
     swept_deadline_ms: Cell<u64>,
     /// A response is stuck: what the peer has taken so far is to be noted.
@@ -68,10 +77,23 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Notes what is waited for, until `deadline_ms` on the worker's clock.
+    /// Notes what is waited for, until `deadline_ms` on the worker's clock. That the wait before it took too long, which
+    /// nobody has looked at yet, says nothing about this one.
     pub(crate) fn begin(&self, stage: Stage, deadline_ms: u64) {
         self.stage.set(stage);
         self.deadline_ms.set(deadline_ms);
+        self.expired.set(None);
+        self.is_pardoned.set(false);
+    }
+
+    /// Whether a wait that was ended may still take what has come by now: a request that arrives on an idle connection just
+    /// before it is closed is one that the peer counts on. Once for each wait.
+    pub(crate) fn may_be_pardoned(&self) -> bool {
+        self.stage.get() == Stage::Idle && !self.is_pardoned.get()
+    }
+
+    pub(crate) fn pardon(&self) {
+        self.is_pardoned.set(true);
     }
 
     /// What is waited for, and until when.
@@ -162,6 +184,11 @@ impl Watch {
         self.expired.set(None);
     }
 
+    /// Makes room for another connection.
+    pub(crate) fn evict(&self) {
+        self.expire(Expiry::Evicted(self.stage.get()));
+    }
+
     fn expire(&self, expiry: Expiry) {
         self.expired.set(Some(expiry));
         self.wake();
@@ -179,6 +206,7 @@ impl Watch {
 pub(crate) struct Watches {
     all: RefCell<Vec<Weak<Watch>>>,
     draining: Cell<bool>,
+    idle: RefCell<Idle>,
 }
 
 impl Watches {
@@ -188,6 +216,7 @@ impl Watches {
             stage: Cell::new(Stage::Handshake),
             deadline_ms: Cell::new(u64::MAX),
             expired: Cell::new(None),
+            is_pardoned: Cell::new(false),
             swept_deadline_ms: Cell::new(u64::MAX),
             is_to_note: Cell::new(false),
             noted: Cell::new(None),
@@ -266,6 +295,26 @@ mod tests {
         assert_eq!(slow.poll_expired(&context), Some(Expiry::Deadline(Stage::Head)));
         assert_eq!(quick.poll_expired(&context), None);
         assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_wait_that_has_begun_is_not_ended_by_the_one_before() {
+        let watches = Watches::default();
+        let watch = watches.enter();
+        let context = Context::from_waker(Waker::noop());
+        watch.begin(Stage::Head, 100);
+        watches.sweep(200, None);
+        watch.begin(Stage::Sending, 300);
+        assert_eq!(watch.poll_expired(&context), None);
+        watch.begin(Stage::Idle, 400);
+        watches.sweep(500, None);
+        assert!(watch.may_be_pardoned());
+        watch.pardon();
+        assert!(!watch.may_be_pardoned(), "once");
+        assert_eq!(watch.poll_expired(&context), Some(Expiry::Deadline(Stage::Idle)));
+        watch.begin(Stage::Working, u64::MAX);
+        watches.sweep(u64::MAX, None);
+        assert_eq!(watch.poll_expired(&context), None);
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //! read-only snapshots, and a few counts that change once a connection.
 
 mod accept;
+mod addresses;
+mod admission;
+pub(crate) mod handshakes;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +17,9 @@ use crate::{
     watch::SWEEP_INTERVAL,
     workplace::Workplace,
 };
+use addresses::Addresses;
 use arc_swap::ArcSwap;
+use handshakes::Handshakes;
 use linerate_config::{ListenerKind, LogFormat};
 use linerate_content::{Cache, CacheLimits};
 use linerate_os::processor;
@@ -74,8 +79,17 @@ pub(crate) enum Command {
 /// What all workers share and change once a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
-    pub(crate) connections: AtomicUsize,
-    pub(crate) handshakes: AtomicUsize,
+    connections: AtomicUsize,
+    handshakes: AtomicUsize,
+    addresses: Addresses,
+    workers: usize,
+}
+
+impl Totals {
+    /// For so many workers.
+    pub(crate) fn new(workers: usize) -> Self {
+        Self { workers, ..Self::default() }
+    }
 }
 
 /// A place in a total, given back when dropped: no more connections and handshakes than configured (INV-BOUND-1).
@@ -87,6 +101,12 @@ impl Place {
         let place = Self(Arc::clone(totals), of);
         // Dropping the place gives back what this took, also when it was one too many.
         (of(totals).fetch_add(1, Ordering::Relaxed) < limit).then_some(place)
+    }
+
+    /// Whatever the limit: room was made for it.
+    fn take_anyway(totals: &Arc<Totals>, of: fn(&Totals) -> &AtomicUsize) -> Self {
+        of(totals).fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(totals), of)
     }
 }
 
@@ -189,6 +209,7 @@ impl EarControl {
 struct Worker {
     service: Rc<Service>,
     totals: Arc<Totals>,
+    handshakes: Rc<Handshakes>,
     ears: RefCell<Vec<Rc<EarControl>>>,
     generation: Cell<u64>,
     initial: RefCell<Vec<Ear>>,
@@ -203,6 +224,7 @@ impl Worker {
         let snapshot = setup.snapshots.load_full();
         let log_format = setup.log.as_ref().map_or(LogFormat::Combined, |(_, format)| *format);
         let sink = setup.log.map(|(log, _)| Sink::new(log));
+        let handshakes = Rc::new(Handshakes::new(Arc::clone(&metrics)));
         let workplace =
             Workplace::new(metrics, sink, snapshot.tuning, snapshot.time_limits, Arc::clone(&snapshot.plan));
         workplace.mapped_bytes.set_limit(snapshot.mapped_bytes_limit);
@@ -217,6 +239,7 @@ impl Worker {
                 log_format,
             }),
             totals: setup.totals,
+            handshakes,
             ears: RefCell::default(),
             generation: Cell::new(snapshot.generation),
             initial: RefCell::new(setup.ears),
@@ -322,6 +345,7 @@ impl Worker {
             ticks.tick().await;
             self.service.workplace.sweep();
             self.adopt_snapshot();
+            self.give_up_excess_handshakes();
             if cache_swept.elapsed() >= CACHE_SWEEP_INTERVAL {
                 cache_swept = Instant::now();
                 self.service.files.borrow_mut().sweep(cache_swept);
@@ -357,24 +381,5 @@ impl Drop for Vital {
         if std::thread::panicking() {
             self.0.failed.notify_one();
         }
-    }
-}
-
-/// A handshake's place under the limit; the connection's own is kept by the task as a whole.
-pub(crate) struct HandshakeTicket {
-    _place: Place,
-    metrics: Arc<Metrics>,
-}
-
-impl HandshakeTicket {
-    fn new(place: Place, metrics: Arc<Metrics>) -> Self {
-        metrics.handshakes_in_flight.increment();
-        Self { _place: place, metrics }
-    }
-}
-
-impl Drop for HandshakeTicket {
-    fn drop(&mut self) {
-        self.metrics.handshakes_in_flight.decrement();
     }
 }

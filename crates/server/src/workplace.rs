@@ -3,6 +3,8 @@
 
 use crate::{
     access_log::Sink,
+    clock::WorkerClock,
+    descriptors::Reserve,
     hot_file::MappedBytes,
     metrics::Metrics,
     placement::{Plan, desk::PlacementDesk},
@@ -14,12 +16,17 @@ use linerate_engine::{
     user::Batch,
 };
 use linerate_http::ImfFixdate;
-use linerate_os::kernel_tls::{Calls, System};
+use linerate_os::{
+    file::{self, Fetch},
+    kernel_tls::{Calls, System},
+};
 use std::{
     cell::{Cell, Ref, RefCell},
+    fs::File,
+    io,
     rc::Rc,
     sync::Arc,
-    time::{Instant, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 /// Bytes read from a socket in one go: a full record and the rest of another.
@@ -62,6 +69,9 @@ impl TimeLimits {
     }
 }
 
+/// [`file::read_ahead`], or another like it.
+pub(crate) type ReadAhead = fn(&File, u64, u64, Fetch) -> io::Result<()>;
+
 /// A worker's own.
 pub(crate) struct Workplace {
     pub(crate) batch: RefCell<Batch>,
@@ -78,6 +88,10 @@ pub(crate) struct Workplace {
     pub(crate) desk: PlacementDesk,
     /// The system calls of kernel TLS; tests put others here.
     pub(crate) calls: Arc<dyn Calls>,
+    /// Descriptors for when there are no others.
+    pub(crate) reserve: Reserve,
+    /// Brings a part of a file into memory, and waits for the disk; tests put a slower one here.
+    pub(crate) read_ahead: ReadAhead,
     /// The adapters that encrypt, or could.
     pub(crate) adapters: RefCell<Arc<Adapters>>,
     /// Set-ups of connections on them that are under way.
@@ -85,8 +99,7 @@ pub(crate) struct Workplace {
     /// Memory for response heads, lent to one response at a time.
     heads: RefCell<Vec<Vec<u8>>>,
     date: RefCell<ImfFixdate>,
-    started: Instant,
-    now_ms: Cell<u64>,
+    clock: WorkerClock,
 }
 
 impl Workplace {
@@ -109,24 +122,27 @@ impl Workplace {
             kernel: RefCell::default(),
             desk: PlacementDesk::new(plan),
             calls: Arc::new(System),
+            reserve: Reserve::new(),
+            read_ahead: file::read_ahead,
             adapters: RefCell::default(),
             set_ups: SetUps::default(),
             heads: RefCell::default(),
             date: RefCell::new(ImfFixdate::at(Self::unix_seconds_signed())),
-            started: Instant::now(),
-            now_ms: Cell::new(0),
+            clock: WorkerClock::new(),
         }
     }
 
-    /// Milliseconds since the worker started, as of the last sweep: exact enough for deadlines, and free.
+    /// Milliseconds that the worker has run, as of the last sweep; see [`WorkerClock`].
     pub(crate) fn now_ms(&self) -> u64 {
-        self.now_ms.get()
+        self.clock.now_ms()
     }
 
     /// Looks at the real clock, ends what took too long, hands the log over. Called by the worker's sweep.
     pub(crate) fn sweep(&self) {
-        self.now_ms.set(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX));
-        self.watches.sweep(self.now_ms(), self.time_limits.get().pace_window_ms());
+        if self.clock.advance() {
+            self.watches.sweep(self.now_ms(), self.time_limits.get().pace_window_ms());
+        }
+        self.reserve.refill();
         self.date.borrow_mut().advance_to(Self::unix_seconds_signed());
         let has_adapter = self.adapters.borrow().any_on();
         self.metrics.show_placement(self.desk.refresh(self.now_ms(), has_adapter));

@@ -25,6 +25,7 @@ pub struct ServerSetup {
     folder: TempDir,
     is_tls: bool,
     user: Option<u32>,
+    open_files: Option<u64>,
 }
 
 impl ServerSetup {
@@ -38,6 +39,7 @@ impl ServerSetup {
             folder: tempfile::tempdir().expect("a temporary folder"),
             is_tls: true,
             user: None,
+            open_files: None,
         }
     }
 
@@ -101,6 +103,13 @@ impl ServerSetup {
         self
     }
 
+    /// Lets it open so many files, for good.
+    #[must_use]
+    pub fn open_files(mut self, limit: u64) -> Self {
+        self.open_files = Some(limit);
+        self
+    }
+
     /// Opens the admin listener on a free port; see [`Server::metric`].
     #[must_use]
     pub fn admin(self) -> Self {
@@ -135,7 +144,7 @@ impl ServerSetup {
         let stderr = self.folder.path().join("stderr");
         let stdout = self.folder.path().join("stdout");
         let mut command = match self.user {
-            None => Command::new(linerate_binary()),
+            None => limited(self.open_files),
             Some(user) => as_user(user, self.folder.path(), &manager),
         };
         let child = command
@@ -170,6 +179,14 @@ impl ServerSetup {
         }
         Ok(server)
     }
+}
+
+/// The binary, which may open so many files.
+fn limited(open_files: Option<u64>) -> Command {
+    let Some(limit) = open_files else { return Command::new(linerate_binary()) };
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--nofile={limit}:{limit}")).arg(linerate_binary());
+    command
 }
 
 /// The binary, run by `user`: a copy in `folder`, because that user may not even come near the original.

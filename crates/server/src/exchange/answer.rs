@@ -339,7 +339,17 @@ impl<'a> Desk<'a, '_> {
         blocking: Blocking,
     ) -> Result<Served<HotFile>, ContentError> {
         let accepted = self.request.accepted_codings();
-        self.service.files.borrow_mut().lookup(root, path, &accepted, Instant::now(), blocking)
+        let files = &self.service.files;
+        let look_up = || files.borrow_mut().lookup(root, path, &accepted, Instant::now(), blocking);
+        match look_up() {
+            Err(ContentError::DescriptorsExhausted) => {
+                // Cached files are descriptors that can be given up, and then there are those in reserve: who has a
+                // connection is served before another is taken.
+                files.borrow_mut().clear();
+                self.service.workplace.reserve.with(look_up, is_exhausted)
+            }
+            found => found,
+        }
     }
 
     /// The same on a thread that may wait for the disk: the names were not in the kernel's cache (INV-COLD-1).
@@ -352,13 +362,19 @@ impl<'a> Desk<'a, '_> {
         let (elsewhere, raw_path) = (Arc::clone(root), self.request.path.to_owned());
         let accepted = self.request.accepted_codings();
         let also_accepted = self.request.accepted_codings();
-        let found = tokio::task::spawn_blocking(move || {
+        let look_up = Arc::new(move || {
             // It decoded before, so it decodes again.
             let path = decode_path(&raw_path).map_err(|_| ContentError::Contended)?;
             elsewhere.lookup(&path, &also_accepted, Blocking::Allowed)
-        })
-        .await
-        .unwrap_or_else(|error| Err(blocked_pool(error)))?;
+        });
+        let found = loop {
+            let look_up = Arc::clone(&look_up);
+            let found = tokio::task::spawn_blocking(move || look_up()).await;
+            match found.unwrap_or_else(|error| Err(blocked_pool(error))) {
+                Err(error) if is_exhausted(&error) && self.service.workplace.reserve.release() => {}
+                found => break found?,
+            }
+        };
         Ok(match found {
             linerate_content::Found::File(content) => {
                 let mut files = self.service.files.borrow_mut();
@@ -435,6 +451,10 @@ impl<'a> Desk<'a, '_> {
         }
         self.page(status, explanation)
     }
+}
+
+fn is_exhausted(error: &ContentError) -> bool {
+    matches!(error, ContentError::DescriptorsExhausted)
 }
 
 /// The pool of threads is shut down, or the work on it panicked.

@@ -199,13 +199,14 @@ impl<K: KeySource> Link<K> {
         let Protection::Tls(channel) = &mut self.protection else { return Ok(Promotion::NotNow) };
         let calls = Arc::clone(&self.workplace.calls);
         // A descriptor of its own: this task may end before the thread does.
-        let socket = self.stream.as_fd().try_clone_to_owned().map_err(Ending::Socket)?;
+        let Ok(socket) = self.stream.as_fd().try_clone_to_owned() else { return Ok(Promotion::NotNow) };
         let prepared = match kernel::prepare(&*calls, socket.as_fd(), channel, false, remaining_bytes) {
             Ok(prepared) => prepared,
             Err(refusal) => return Ok(self.promotion_failed(combination, &refusal, remaining_bytes)),
         };
         let witness = Arc::clone(&self.workplace.adapters.borrow().witness);
         self.kernel.holds_set_up = false;
+        self.begin_own_work();
         let started = Instant::now();
         let finished = tokio::task::spawn_blocking(move || {
             let asked = Instant::now();

@@ -12,8 +12,9 @@ use linerate_engine::{
     user::{SealFault, Sealed, Sizing},
 };
 use linerate_os::{
-    file::{self, Fetch},
+    file::Fetch,
     kernel_tls::System,
+    limits::is_without_descriptor,
     socket::{self, Follows},
 };
 use linerate_record::{KeySource, MAX_PLAINTEXT_BYTES, RecordError, Version};
@@ -280,13 +281,21 @@ impl<K: KeySource> Link<K> {
     }
 
     /// Has a cold part of the file read on a thread that may wait for the disk (INV-COLD-1: a worker never does).
-    async fn fetch(&mut self, source: Source<'_>, range: Range<u64>, how: Fetch) -> Result<(), Ending> {
+    pub(super) async fn fetch(
+        &mut self,
+        source: Source<'_>,
+        range: Range<u64>,
+        how: Fetch,
+    ) -> Result<(), Ending> {
         self.workplace.metrics.cold_reads.increment();
-        let file = source.file.try_clone().map_err(Ending::Unreadable)?;
+        self.begin_own_work();
+        let read_ahead = self.workplace.read_ahead;
+        let reserve = &self.workplace.reserve;
+        let file =
+            reserve.with(|| source.file.try_clone(), is_without_descriptor).map_err(Ending::Unreadable)?;
         let length_bytes = (range.end - range.start).max(FETCH_BYTES);
         let fetched =
-            tokio::task::spawn_blocking(move || file::read_ahead(&file, range.start, length_bytes, how))
-                .await;
+            tokio::task::spawn_blocking(move || read_ahead(&file, range.start, length_bytes, how)).await;
         self.watch.forget_pace();
         match fetched {
             Ok(result) => result.map_err(Ending::Unreadable),

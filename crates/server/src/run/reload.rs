@@ -120,6 +120,9 @@ impl Server {
         self.found = self.search.begin(&settings, &self.plan, &self.found);
         self.settings = settings;
         self.development = development;
+        if let Some(shortage) = self.budget.shortage(&self.settings) {
+            report::warn(&shortage);
+        }
         let mut changed = self.change_kinds();
         changed.extend(self.take_back());
         self.publish(sites, acceptor, &added);
@@ -213,6 +216,7 @@ impl Server {
             https_port,
             self.found.clone(),
             self.plan.clone(),
+            self.budget.divide(&self.settings).connections,
         )));
     }
 

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     access_log::AccessLog,
+    descriptors::Budget,
     listeners::Binder,
     placement::{self, Basis, Plan},
     report,
@@ -108,14 +109,26 @@ impl Server {
         });
         let log = log.transpose()?;
 
-        warn_about(&settings, &sites, &binder, open_files);
+        let budget = Budget { open_files, workers: cpus.len() as u64 };
+        let shares = budget.divide(&settings);
+        warn_about(&settings, &sites, &binder, budget);
         let plan = Plan::new(&settings, costs, cpus.len());
         let found = kernel::find(&settings, &plan, &Found::default());
-        let snapshot = Snapshot::new(0, &settings, sites, acceptor, https_port, found.clone(), plan.clone());
+        let snapshot = Snapshot::new(
+            0,
+            &settings,
+            sites,
+            acceptor,
+            https_port,
+            found.clone(),
+            plan.clone(),
+            shares.connections,
+        );
         let placement = snapshot.plan.at_start();
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
         let worker_ended = Arc::default();
-        let workers = start_workers(&cpus, ears, &snapshots, log.as_ref(), &settings, &worker_ended)?;
+        let limits = (&worker_ended, shares.files_cached);
+        let workers = start_workers(&cpus, ears, &snapshots, log.as_ref(), &settings, limits)?;
         let admin = admin_socket.as_ref().and_then(|socket| socket.local_addr().ok());
         announce(&settings, &listening, admin, &cpus, development.as_ref(), &placement);
         let admin_state = Arc::new(new_admin_state(&workers, log.as_ref(), &snapshots));
@@ -127,6 +140,7 @@ impl Server {
             snapshots,
             found,
             plan,
+            budget,
             search: kernel::Search::default(),
             development,
             changes,
@@ -226,7 +240,7 @@ fn bind_all(
     if faults.is_empty() { Ok((listening, ears)) } else { Err(listen_faults(&faults)) }
 }
 
-fn warn_about(settings: &Settings, sites: &Sites, binder: &Binder, open_files: u64) {
+fn warn_about(settings: &Settings, sites: &Sites, binder: &Binder, budget: Budget) {
     for address in binder.unused() {
         report::warn(&format!(
             "the service manager passed a socket for {address}, which no listener asks for"
@@ -235,13 +249,8 @@ fn warn_about(settings: &Settings, sites: &Sites, binder: &Binder, open_files: u
     if sites.iter().any(|site| site.root.resolver() == Resolver::ByHand) {
         report::warn("this system has no openat2: paths are resolved step by step, which is safe but slower");
     }
-    let wanted = settings.limits.connections as u64 + 2 * settings.limits.open_files_cached as u64;
-    if open_files < wanted {
-        report::warn(&format!(
-            "this process may open {open_files} files; {} connections need up to {wanted} (raise LimitNOFILE, or \
-             `ulimit -n`)",
-            settings.limits.connections
-        ));
+    if let Some(shortage) = budget.shortage(settings) {
+        report::warn(&shortage);
     }
 }
 

@@ -1,14 +1,27 @@
 //! Taking connections, and refusing those that there is no room for.
 
-use super::{Ear, EarControl, HandshakeTicket, Place, Wanted, Worker};
+use super::{
+    Ear, EarControl, Wanted, Worker,
+    admission::{HandshakePlaces, Places},
+};
 use crate::{
-    connection, listeners,
+    connection::{self, Begun},
+    listeners,
     metrics::{Closed, Metrics, Refused},
     report,
+    watch::Stage,
 };
 use linerate_config::ListenerKind;
-use linerate_os::socket;
-use std::{fs::File, future::Future, io, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
+use linerate_os::{limits, socket};
+use std::{
+    future::{Future, poll_fn},
+    io,
+    net::SocketAddr,
+    rc::Rc,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 use tokio::net::{TcpListener, TcpStream};
 
 /// How long to let a listener rest when the system is short of something and nothing can be given up.
@@ -27,7 +40,6 @@ pub(super) async fn run(worker: Rc<Worker>, ear: Ear, control: Rc<EarControl>) {
     };
     // It was prepared when it was bound; the configuration may have changed since.
     worker.prepare(&listener, address, kind);
-    let mut spare = Spare::new();
     let mut retires = false;
     loop {
         // What the service manager's socket holds is for the next server.
@@ -39,7 +51,7 @@ pub(super) async fn run(worker: Rc<Worker>, ear: Ear, control: Rc<EarControl>) {
         };
         match (accepted, control.wanted.get()) {
             (Some(Ok((stream, peer))), _) => worker.take(stream, peer, kind, retires),
-            (Some(Err(error)), _) => worker.accept_failed(&error, &listener, &mut spare).await,
+            (Some(Err(error)), _) => worker.accept_failed(&error, &listener).await,
             (None, Wanted::Serve(wanted)) => {
                 kind = wanted;
                 worker.prepare(&listener, address, kind);
@@ -69,21 +81,28 @@ impl Worker {
         let metrics = &self.service.workplace.metrics;
         let snapshot = self.service.snapshots.load();
         metrics.connections_accepted.increment();
-        let Some(place) = Place::take(&self.totals, |totals| &totals.connections, snapshot.connections_limit)
-        else {
-            return metrics.refuse(Refused::Connections);
+        if !self.service.workplace.reserve.refill() {
+            // What is in reserve is for those who have a connection.
+            return metrics.refuse(Refused::Descriptors);
+        }
+        let (places, handshake) = match self.find_places(address.ip(), kind, &snapshot) {
+            Ok(found) => found,
+            Err(reason) => return metrics.refuse(reason),
         };
-        let ticket = match kind {
-            ListenerKind::Tls => {
-                let handshake =
-                    Place::take(&self.totals, |totals| &totals.handshakes, snapshot.handshakes_limit);
-                let Some(handshake) = handshake else { return metrics.refuse(Refused::Handshakes) };
-                Some(HandshakeTicket::new(handshake, Arc::clone(metrics)))
-            }
-            ListenerKind::Plaintext | ListenerKind::Redirect => None,
-        };
-        let active = Active::new(Arc::clone(metrics), place);
-        spawn(active, connection::run(stream, address, kind, Rc::clone(&self.service), ticket));
+        let begun = self.begin(stream, handshake);
+        let active = Active::new(Arc::clone(metrics), places);
+        spawn(active, connection::run(begun, address, kind, Rc::clone(&self.service)));
+    }
+
+    /// The time for a handshake runs from here on.
+    fn begin(&self, stream: TcpStream, handshake: Option<HandshakePlaces>) -> Begun {
+        let workplace = &self.service.workplace;
+        let watch = workplace.watches.enter();
+        let Some(places) = handshake else { return Begun::Clear(stream, watch) };
+        let now_ms = workplace.now_ms();
+        let limit_ms = workplace.time_limits.get().handshake_ms;
+        watch.begin(Stage::Handshake, now_ms.saturating_add(limit_ms));
+        Begun::Tls(self.handshakes.enter(stream, watch, now_ms, places))
     }
 
     /// Takes a connection; of a listener that `retires` it inherited what keeps others from beginning.
@@ -113,36 +132,54 @@ impl Worker {
         }
     }
 
-    /// A connection that was gone before we took it is nothing; a lack of descriptors is answered by refusing.
-    async fn accept_failed(&self, error: &io::Error, listener: &TcpListener, spare: &mut Spare) {
-        const SHORTAGES: [i32; 4] = [
-            23,  // ENFILE
-            24,  // EMFILE
-            12,  // ENOMEM
-            105, // ENOBUFS
-        ];
-        if !error.raw_os_error().is_some_and(|code| SHORTAGES.contains(&code)) {
+    /// A connection that was gone before we took it is nothing. For want of descriptors cached files are given up first, then
+    /// connections on which nothing happens; then this one is refused.
+    async fn accept_failed(&self, error: &io::Error, listener: &TcpListener) {
+        if !limits::is_shortage(error) {
             return;
         }
-        self.service.workplace.metrics.refuse(Refused::Descriptors);
-        // Cached files are descriptors that can be given up.
-        self.service.files.borrow_mut().clear();
-        if !spare.refuse_one(listener).await {
+        let files = &self.service.files;
+        if !files.borrow().is_empty() {
+            return files.borrow_mut().clear();
+        }
+        if self.close_one_that_waits() {
+            // It is closed when its task has run.
+            return tokio::task::yield_now().await;
+        }
+        if !self.refuse_one(listener).await {
             tokio::time::sleep(REST).await;
         }
+    }
+
+    /// Takes a connection by a descriptor out of the reserve and closes it: its client learns at once that it is refused
+    /// instead of waiting, and the listener does not report the same connection for ever. False if there was none.
+    async fn refuse_one(&self, listener: &TcpListener) -> bool {
+        let workplace = &self.service.workplace;
+        if !workplace.reserve.release() {
+            return workplace.reserve.refill();
+        }
+        let accepted = poll_fn(|context| Poll::Ready(listener.poll_accept(context))).await;
+        let was_there = matches!(&accepted, Poll::Ready(Ok(_)));
+        // Closed before the reserve is made whole, which needs its descriptor.
+        drop(accepted);
+        if was_there {
+            workplace.metrics.refuse(Refused::Descriptors);
+        }
+        workplace.reserve.refill();
+        was_there
     }
 }
 
 /// A connection that counts until this is dropped, however its task ends (INV-PEER-1).
 pub(super) struct Active {
     metrics: Arc<Metrics>,
-    _place: Place,
+    _places: Places,
 }
 
 impl Active {
-    pub(super) fn new(metrics: Arc<Metrics>, place: Place) -> Self {
+    pub(super) fn new(metrics: Arc<Metrics>, places: Places) -> Self {
         metrics.connections_active.increment();
-        Self { metrics, _place: place }
+        Self { metrics, _places: places }
     }
 }
 
@@ -161,26 +198,4 @@ pub(super) fn spawn(active: Active, connection: impl Future<Output = ()> + 'stat
         let _active = active;
         connection.await;
     });
-}
-
-/// A descriptor kept in reserve, so that a connection can be taken and closed when there is none left: its peer learns
-/// at once that it is refused, instead of waiting, and the listener does not report the same connection for ever.
-struct Spare(Option<File>);
-
-impl Spare {
-    fn new() -> Self {
-        Self(File::open("/dev/null").ok())
-    }
-
-    /// True if a connection was taken and closed.
-    async fn refuse_one(&mut self, listener: &TcpListener) -> bool {
-        if self.0.take().is_none() {
-            *self = Self::new();
-            return false;
-        }
-        let refused = tokio::time::timeout(Duration::from_millis(1), listener.accept()).await;
-        let refused = matches!(refused, Ok(Ok(_)));
-        *self = Self::new();
-        refused
-    }
 }

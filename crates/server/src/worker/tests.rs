@@ -14,12 +14,32 @@ use socket2::SockRef;
 use std::path::Path;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-fn snapshot(generation: u64, root: &Path, low_water: &str) -> Snapshot {
-    let text = format!("[user_engine]\nnot_sent_low_water = {low_water:?}\n[[site]]\nroot = {root:?}\n");
+fn snapshot_of(generation: u64, root: &Path, toml: &str) -> Snapshot {
+    let text = format!("{toml}\n[[site]]\nroot = {root:?}\n");
     let settings = Settings::from_toml(Path::new("test.toml"), text.as_bytes(), &Flags::default()).unwrap();
     let sites = Sites::open(&settings).unwrap();
     let plan = Plan::new(&settings, (Basis::Defaults, Costs::defaults()), 1);
-    Snapshot::new(generation, &settings, sites, None, None, Found::default(), plan)
+    let connections = settings.limits.connections;
+    Snapshot::new(generation, &settings, sites, None, None, Found::default(), plan, connections)
+}
+
+fn snapshot(generation: u64, root: &Path, low_water: &str) -> Snapshot {
+    snapshot_of(generation, root, &format!("[user_engine]\nnot_sent_low_water = {low_water:?}"))
+}
+
+/// A worker that does not run, for what it decides.
+pub(super) fn idle_worker(root: &Path, toml: &str, totals: &Arc<Totals>) -> Rc<Worker> {
+    let setup = Setup {
+        index: 0,
+        cpu: None,
+        ears: Vec::new(),
+        snapshots: Arc::new(ArcSwap::from_pointee(snapshot_of(0, root, toml))),
+        totals: Arc::clone(totals),
+        log: None,
+        open_files_cached: 8,
+        ended: Arc::default(),
+    };
+    Worker::new(setup, Arc::default())
 }
 
 #[test]
@@ -146,7 +166,7 @@ fn a_panic_ends_its_connection_and_no_other() {
             let place = Place::take(&worker.totals, |totals| &totals.connections, 10).unwrap();
             let handshake = Place::take(&worker.totals, |totals| &totals.handshakes, 10).unwrap();
             let ticket = HandshakeTicket::new(handshake, Arc::clone(&metrics));
-            let active = accept::Active::new(Arc::clone(&metrics), place);
+            let active = accept::Active::new(Arc::clone(&metrics), admission::Places::of(place));
             accept::spawn(active, async move {
                 let _ticket = ticket;
                 tokio::task::yield_now().await;

@@ -56,6 +56,34 @@ fn garbage_is_answered_with_an_alert() {
     serves_still(&fixture);
 }
 
+/// Closing on bytes that nobody has read makes the kernel reset the connection, and the alert with it.
+#[test]
+fn the_alert_arrives_although_the_client_goes_on_sending() {
+    let fixture = Fixture::with("[tls]\nhandshakes_in_flight = 1");
+    let mut oversized = vec![22, 3, 1, 0x40, 0x10];
+    oversized.resize(200_000, 0);
+    let mut wrong_version = fixture.setup(&TLS12).client_hello();
+    wrong_version[9..11].copy_from_slice(&[3, 1]);
+    wrong_version.resize(200_000, 0);
+    for (sent, alert) in [(oversized, [2, 22]), (wrong_version, [2, 70]), (vec![0; 200_000], [2, 10])] {
+        let mut stream = open(&fixture);
+        for piece in sent.chunks(10_000) {
+            stream.write_all(piece).unwrap();
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        // Another has the handshake's place meanwhile.
+        serves_still(&fixture);
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap_or_else(|error| panic!("{alert:?} is lost: {error}"));
+        assert_eq!(answer[..5], [21, 3, 3, 0, 2]);
+        assert_eq!(answer[5..], alert);
+        drop(stream);
+    }
+    assert_eq!(fixture.closed_for("handshake_failed"), 3.0);
+    assert_eq!(fixture.closed_for("handshake_evicted"), 0.0);
+    fixture.wait_for_connections(0);
+}
+
 #[test]
 fn a_damaged_client_hello_is_answered_with_an_alert() {
     let fixture = Fixture::new();
@@ -148,21 +176,23 @@ fn a_connection_outlives_the_handshakes_time_limit() {
 }
 
 #[test]
-fn more_handshakes_than_allowed_are_refused_and_counted() {
+fn the_oldest_silent_handshake_goes_where_there_are_more_than_allowed() {
     let fixture = Fixture::with("[tls]\nhandshakes_in_flight = 3");
     let refused = || fixture.server.metric("linerate_refused_total", r#"reason="handshake_limit""#);
     // Connections whose handshake is over take no place.
     let mut established: Vec<_> = (0..6).map(|_| fixture.client(&TLS13)).collect();
     assert_eq!(refused(), 0.0);
-    let stalled: Vec<TcpStream> = (0..3).map(|_| open(&fixture)).collect();
+    let mut stalled: Vec<TcpStream> = (0..3).map(|_| open(&fixture)).collect();
     wait_until("three handshakes in flight", || {
         fixture.server.metric("linerate_tls_handshakes_in_flight", "") == 3.0
     });
-    for count in 1..=5 {
-        let mut stream = open(&fixture);
-        assert_eq!(rest_of(&mut stream), Vec::<u8>::new());
-        assert_eq!(refused(), f64::from(count));
+    for index in 0..5 {
+        stalled.push(open(&fixture));
+        assert_eq!(rest_of(&mut stalled[index]), Vec::<u8>::new());
+        assert_eq!(fixture.closed_for("handshake_evicted"), index as f64 + 1.0);
     }
+    assert_eq!(fixture.server.metric("linerate_tls_handshakes_in_flight", ""), 3.0);
+    assert_eq!(refused(), 0.0);
     for client in &mut established {
         assert!(client.get("16385.bin").body == fixture.site.bytes("16385.bin"));
     }

@@ -1,14 +1,8 @@
 //! What there is not room for: refused at once, counted, and room again when others leave (INV-BOUND-1).
 
-use crate::{
-    process::{cpu_time, open_descriptors},
-    support::{Connection, Fixture, Transport, add_at_rest, get},
-};
+use crate::support::{Connection, Fixture, Transport, add_at_rest, get};
 use linerate_end_to_end::{Site, wait_until};
-use rustix::{
-    net::sockopt,
-    process::{Pid, Resource, Rlimit, getrlimit, prlimit},
-};
+use rustix::net::sockopt;
 use std::{
     io::{Read, Write},
     net::TcpStream,
@@ -34,11 +28,18 @@ fn is_refused(fixture: &Fixture, transport: Transport) -> bool {
 
 #[test]
 fn connections_beyond_the_limit_are_refused_and_counted() {
-    let fixture = Fixture::start_toml(site(), "\n[limits]\nconnections = 6\n");
+    let site = site();
+    let bytes = add_at_rest(&site, "big.bin", (16 << 20) + 7);
+    let fixture = Fixture::start_toml(site, "\n[limits]\nconnections = 6\n");
     let mut connections: Vec<Connection> =
-        (0..6).map(|index| fixture.connect(Transport::ALL[index % 2])).collect();
+        (0..6).map(|index| fixture.connect_with_small_window(Transport::ALL[index % 2], 16 * 1024)).collect();
     for connection in &mut connections {
         connection.get("/small", "").assert_is(200, b"small");
+        // In the middle of a response nobody makes room for another.
+        connection.send(get("/big.bin", ""));
+        let mut head = [0; 1];
+        assert_eq!(connection.receive(&mut head).unwrap(), 1, "the response has begun");
+        connection.unread(&head);
     }
     for transport in Transport::ALL {
         assert!(is_refused(&fixture, transport), "{transport:?}");
@@ -46,7 +47,7 @@ fn connections_beyond_the_limit_are_refused_and_counted() {
     assert_eq!(fixture.server.metric("linerate_refused_total", "connection_limit"), 2.0);
     assert_eq!(fixture.server.metric("linerate_connections_active", ""), 6.0);
     for connection in &mut connections {
-        connection.get("/small", "").assert_is(200, b"small");
+        connection.response().assert_is(200, &bytes);
     }
     connections.truncate(4);
     wait_until("room again", || fixture.server.metric("linerate_connections_active", "") == 4.0);
@@ -56,51 +57,26 @@ fn connections_beyond_the_limit_are_refused_and_counted() {
 }
 
 #[test]
-fn handshakes_beyond_the_limit_are_refused_and_counted() {
+fn handshakes_beyond_the_limit_take_the_place_of_silent_ones() {
     let fixture = Fixture::start_toml(site(), "\n[tls]\nhandshakes_in_flight = 2\n");
     let mut established = fixture.connect(Transport::Tls);
-    let silent: Vec<TcpStream> =
+    let mut silent: Vec<TcpStream> =
         (0..2).map(|_| TcpStream::connect(fixture.address(Transport::Tls)).unwrap()).collect();
     wait_until("two handshakes under way", || {
         fixture.server.metric("linerate_tls_handshakes_in_flight", "") == 2.0
     });
-    assert!(is_refused(&fixture, Transport::Tls));
-    assert_eq!(fixture.server.metric("linerate_refused_total", "handshake_limit"), 1.0);
+    fixture.connect(Transport::Tls).get("/small", "").assert_is(200, b"small");
+    silent[0].set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(silent[0].read(&mut [0; 1]).unwrap(), 0, "the older one is closed");
+    assert_eq!(fixture.server.metric("linerate_connections_closed_total", "handshake_evicted"), 1.0);
+    assert_eq!(fixture.server.metric("linerate_tls_handshakes_total", "handshake_evicted"), 1.0);
+    assert_eq!(fixture.server.metric("linerate_refused_total", ""), 0.0);
+    assert_eq!(fixture.server.metric("linerate_tls_handshakes_in_flight", ""), 1.0);
     established.get("/small", "").assert_is(200, b"small");
     fixture.connect(Transport::Plain).get("/small", "").assert_is(200, b"small");
     drop(silent);
     wait_until("room again", || fixture.server.metric("linerate_tls_handshakes_in_flight", "") == 0.0);
     fixture.connect(Transport::Tls).get("/small", "").assert_is(200, b"small");
-}
-
-#[test]
-fn without_descriptors_the_server_refuses_without_spinning_and_recovers() {
-    let fixture = Fixture::start(site());
-    let mut first = fixture.connect(Transport::Tls);
-    first.get("/small", "").assert_is(200, b"small");
-    let pid = Pid::from_raw(i32::try_from(fixture.server.pid()).unwrap());
-    let used = open_descriptors(&fixture.server);
-    let few = Rlimit { current: Some(used + 4), ..getrlimit(Resource::Nofile) };
-    prlimit(pid, Resource::Nofile, few).unwrap();
-    let many: Vec<TcpStream> = (0..40)
-        .map(|index| TcpStream::connect(fixture.address(Transport::ALL[index % 2])).unwrap())
-        .collect();
-    thread::sleep(Duration::from_millis(500));
-    let cpu_before = cpu_time(&fixture.server);
-    thread::sleep(Duration::from_millis(1500));
-    let spent = cpu_time(&fixture.server) - cpu_before;
-    assert!(spent < Duration::from_millis(400), "{spent:?} of CPU in 1.5 s of waiting");
-    // Who has a connection keeps it, and files are opened again as far as there is a descriptor for them.
-    assert!(matches!(first.get("/small", "").status, 200 | 503));
-    drop(many);
-    wait_until("the server serves again", || {
-        let stream = TcpStream::connect(fixture.address(Transport::Plain)).unwrap();
-        let mut connection = Connection::over(stream, None);
-        connection.try_send(get("/small", "Connection: close\r\n").as_bytes()).is_ok()
-            && connection.end().0.ends_with(b"\r\n\r\nsmall")
-    });
-    first.get("/small", "").assert_is(200, b"small");
-    assert!(fixture.server.metric("linerate_refused_total", "descriptors") >= 1.0);
 }
 
 #[test]

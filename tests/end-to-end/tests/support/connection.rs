@@ -107,6 +107,11 @@ impl Connection {
         }
     }
 
+    /// Gives back what was received, as the first that is received next.
+    pub(crate) fn unread(&mut self, bytes: &[u8]) {
+        self.received.splice(..0, bytes.iter().copied());
+    }
+
     /// Receives more into what waits; false at the end, proper or not.
     fn receive_more(&mut self) -> Result<bool, End> {
         let mut buffer = [0; 32 * 1024];
@@ -203,6 +208,14 @@ pub(crate) fn client_config(pair: &CertificatePair) -> Arc<ClientConfig> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Arc::new(config)
+}
+
+/// A connection from one of this machine's addresses.
+pub(crate) fn from_address(source: std::net::Ipv4Addr, address: SocketAddr) -> TcpStream {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    rustix::net::bind(&socket, &SocketAddr::from((source, 0))).expect("an address of the loopback interface");
+    rustix::net::connect(&socket, &address).expect("the server takes connections");
+    TcpStream::from(socket)
 }
 
 /// A connection whose kernel takes few bytes that nobody reads: a slow client is slow at once.

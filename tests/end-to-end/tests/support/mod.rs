@@ -6,6 +6,6 @@ mod connection;
 mod fixture;
 mod response;
 
-pub(crate) use connection::{Connection, End, client_config};
+pub(crate) use connection::{Connection, End, client_config, from_address};
 pub(crate) use fixture::{Fixture, Transport, add_at_rest, age, certificate_folder, get, toml_for};
 pub(crate) use response::{Part, Response, parse_multipart};

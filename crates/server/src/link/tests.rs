@@ -1,0 +1,123 @@
+//! What a link waits for, and whose time that is.
+
+use super::*;
+use crate::{
+    metrics::Metrics,
+    placement::{Basis, Plan},
+    workplace::{TimeLimits, Tuning},
+};
+use linerate_config::{Flags, Settings};
+use linerate_engine::{Piece, Pieces, source::Source};
+use linerate_kernel_model::{Counting, content, temporary};
+use linerate_os::{file::Fetch, socket::connected_pair};
+use linerate_placement::Costs;
+use std::{
+    fs::File,
+    io::{Read, Write},
+    net::TcpStream as Peer,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+fn workplace() -> Workplace {
+    let tuning = Tuning {
+        read_batch_bytes: 65_536,
+        map_batch_bytes: 65_536,
+        map_threshold_bytes: u64::MAX,
+        quantum_bytes: 1 << 20,
+    };
+    let limits = TimeLimits {
+        handshake_ms: 1000,
+        idle_ms: 1000,
+        head_ms: 1000,
+        write_progress_ms: 1000,
+        closing_ms: 1000,
+        least_rate_bytes_per_s: 1 << 20,
+    };
+    let settings = Settings::from_toml(Path::new("f"), b"[[site]]\nroot = \"r\"\n", &Flags::default());
+    let plan = Plan::new(&settings.unwrap(), (Basis::Defaults, Costs::defaults()), 1);
+    Workplace::new(Arc::new(Metrics::default()), None, tuning, limits, Arc::new(plan))
+}
+
+fn link(workplace: Workplace) -> (Link<Counting>, Peer) {
+    let (ours, theirs) = connected_pair(None).unwrap();
+    theirs.set_nonblocking(false).unwrap();
+    theirs.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let stream = TcpStream::from_std(ours).unwrap();
+    let workplace = Rc::new(workplace);
+    (Link::new(stream, workplace.watches.enter(), workplace, Protection::Plain), theirs)
+}
+
+/// More than any time limit later, and the peer has taken nothing.
+fn sweep_late(link: &Link<Counting>) {
+    for sweep in 1..=10 {
+        link.workplace.watches.sweep(3_600_000 * sweep, Some(1000));
+    }
+}
+
+/// The disk takes longer than a client may take nothing, of a response of which some waits for the client.
+#[tokio::test]
+async fn a_slow_disk_is_not_charged_to_the_client() {
+    static HAS_READ: AtomicBool = AtomicBool::new(false);
+    fn slow(_: &File, _: u64, _: u64, _: Fetch) -> io::Result<()> {
+        while !HAS_READ.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+    let mut workplace = workplace();
+    workplace.read_ahead = slow;
+    let (mut link, mut peer) = link(workplace);
+    let (head, body) = (content(317), content(30_001));
+    let file = temporary(&body);
+    let list = [Piece::Bytes(&head), Piece::File(0..30_001)];
+    let source = Source { file: &file, mapping: None };
+    link.begin(Stage::Sending);
+    {
+        let watch = Rc::clone(&link.watch);
+        let watches = Rc::clone(&link.workplace);
+        let fetch = link.fetch(source, 0..30_001, Fetch::Touch);
+        let hours = async {
+            // The fetch is asked first: it is under way by now.
+            for sweep in 1..=10 {
+                watches.watches.sweep(3_600_000 * sweep, Some(1000));
+            }
+            assert!(!watch.take_request_to_measure() && !watch.take_request_to_note());
+            HAS_READ.store(true, Ordering::Release);
+        };
+        let (fetched, ()) = tokio::join!(biased; fetch, hours);
+        fetched.unwrap();
+    }
+    // Whoever looks at the watch now, without anything having begun, is not told that time is up.
+    let waits = poll_fn(|context| Poll::Ready(link.watch.poll_expired(context))).await;
+    assert_eq!(waits, None);
+    link.send(&mut Pieces::new(&list), Some(source)).await.unwrap();
+    drop(link);
+    let mut received = Vec::new();
+    peer.read_to_end(&mut received).unwrap();
+    assert!(received == [head, body].concat());
+}
+
+#[tokio::test]
+async fn what_came_before_an_idle_connection_was_looked_at_is_taken() {
+    let (mut link, mut peer) = link(workplace());
+    link.begin(Stage::Idle);
+    peer.write_all(b"G").unwrap();
+    while !socket::is_readable(&link.stream) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    sweep_late(&link);
+    assert_eq!(link.wait(true, false).await.unwrap(), Woken::Readable);
+    link.receive_ready().unwrap();
+    assert_eq!(link.arrived(), b"G");
+    // Once: whoever sends bytes that make no request is not kept for ever.
+    peer.write_all(b"E").unwrap();
+    while !socket::is_readable(&link.stream) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(matches!(link.wait(true, false).await, Err(Ending::Expired(Expiry::Deadline(Stage::Idle)))));
+}

@@ -1,0 +1,190 @@
+//! Who gets a place, and who makes room for it (INV-BOUND-1).
+//!
+//! Connections and handshakes have limits that hold for the whole server. Where one is reached the newcomer is not the one
+//! to go, because then whoever holds all places with silent connections keeps everybody else out: a connection on which
+//! nothing happens makes room, and the newcomer is refused only where there is none. Each worker ends its own; the limits are
+//! shared.
+
+use super::{
+    Place, Worker,
+    addresses::{AddressPlace, Count},
+    handshakes::Whom,
+};
+use crate::{metrics::Refused, snapshot::Snapshot};
+use linerate_config::ListenerKind;
+use std::{net::IpAddr, sync::atomic::Ordering};
+
+/// What a handshake holds under the limits, until it is over.
+pub(super) type HandshakePlaces = (Place, Option<AddressPlace>);
+
+/// What a connection holds under the limits, until it is dropped.
+pub(super) struct Places {
+    _total: Place,
+    _address: Option<AddressPlace>,
+}
+
+impl Places {
+    /// A place under the whole server's limit, and no other.
+    #[cfg(test)]
+    pub(super) fn of(total: Place) -> Self {
+        Self { _total: total, _address: None }
+    }
+}
+
+impl Worker {
+    /// A place for a connection from `address`, and one for its handshake where there will be one.
+    pub(super) fn find_places(
+        &self,
+        address: IpAddr,
+        kind: ListenerKind,
+        snapshot: &Snapshot,
+    ) -> Result<(Places, Option<HandshakePlaces>), Refused> {
+        let limits = &snapshot.address_limits;
+        let is_exempt = limits.exempt.iter().any(|network| network.contains(address));
+        let own = |what, limit| match limit {
+            Some(limit) if !is_exempt => {
+                AddressPlace::take(&self.totals, address, what, limit).map(Some).ok_or(())
+            }
+            _ => Ok(None),
+        };
+        let connection = own(Count::Connections, limits.connections).map_err(|()| Refused::OfAddress)?;
+        let handshake = match kind {
+            ListenerKind::Tls => {
+                Some(own(Count::Handshakes, limits.handshakes).map_err(|()| Refused::HandshakesOfAddress)?)
+            }
+            ListenerKind::Plaintext | ListenerKind::Redirect => None,
+        };
+        let total = self.place_of_connection(snapshot.connections_limit).ok_or(Refused::Connections)?;
+        let handshake = match handshake {
+            Some(of_address) => {
+                let place = self.place_of_handshake(snapshot.handshakes_limit).ok_or(Refused::Handshakes)?;
+                Some((place, of_address))
+            }
+            None => None,
+        };
+        Ok((Places { _total: total, _address: connection }, handshake))
+    }
+
+    /// One that was told to go has its place until its task has run, so the newcomer's may be one too many for that long.
+    fn place_of_connection(&self, limit: usize) -> Option<Place> {
+        if let Some(place) = Place::take(&self.totals, |totals| &totals.connections, limit) {
+            return Some(place);
+        }
+        let excess = (self.totals.connections.load(Ordering::Relaxed) + 1).saturating_sub(limit);
+        // Where it was one too many already, two go for one that comes.
+        let made_room = (0..excess.clamp(1, 2)).filter(|_| self.close_one_that_waits()).count();
+        (made_room > 0).then(|| Place::take_anyway(&self.totals, |totals| &totals.connections))
+    }
+
+    /// Ends a connection of this worker on which nothing happens. False if there is none.
+    pub(super) fn close_one_that_waits(&self) -> bool {
+        let workplace = &self.service.workplace;
+        let now_ms = workplace.now_ms();
+        self.handshakes.evict(now_ms, Whom::SilentForLong).is_some()
+            || workplace.watches.evict_idle(now_ms)
+            || self.handshakes.evict(now_ms, Whom::Stuck).is_some()
+    }
+
+    fn place_of_handshake(&self, limit: usize) -> Option<Place> {
+        if let Some(place) = Place::take(&self.totals, |totals| &totals.handshakes, limit) {
+            return Some(place);
+        }
+        // A worker whose share others have taken takes it back: they give up what is above theirs at their next sweep.
+        if self.handshakes.len() < self.share_of(limit) {
+            return Some(Place::take_anyway(&self.totals, |totals| &totals.handshakes));
+        }
+        self.handshakes.evict(self.service.workplace.now_ms(), Whom::Stuck)
+    }
+
+    /// Handshakes above the limit, which workers have taken as their share, are made up for by those that have more.
+    pub(super) fn give_up_excess_handshakes(&self) {
+        let limit = self.service.snapshots.load().handshakes_limit;
+        let now_ms = self.service.workplace.now_ms();
+        while self.totals.handshakes.load(Ordering::Relaxed) > limit
+            && self.handshakes.len() > self.share_of(limit)
+            && self.handshakes.evict(now_ms, Whom::Stuck).is_some()
+        {}
+    }
+
+    fn share_of(&self, limit: usize) -> usize {
+        (limit / self.totals.workers.max(1)).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::{Totals, handshakes::Ticket, tests::idle_worker};
+    use linerate_os::socket::connected_pair;
+    use std::{
+        net::TcpStream as Peer,
+        rc::Rc,
+        sync::Arc,
+        task::{Context, Waker},
+    };
+    use tokio::net::TcpStream;
+
+    const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    /// A handshake of which nothing comes, if there is a place for it.
+    fn begin(worker: &Rc<Worker>) -> Option<(Ticket, Places, Peer)> {
+        let snapshot = worker.service.snapshots.load_full();
+        let (places, handshake) = worker.find_places(LOCAL, ListenerKind::Tls, &snapshot).ok()?;
+        let (ours, peer) = connected_pair(None).unwrap();
+        let watch = worker.service.workplace.watches.enter();
+        let ticket = worker.handshakes.enter(TcpStream::from_std(ours).unwrap(), watch, 0, handshake?);
+        Some((ticket, places, peer))
+    }
+
+    /// All clients that hold places for nothing came to one worker, and then one comes to the other.
+    #[tokio::test]
+    async fn a_worker_takes_its_share_of_handshakes_and_the_others_give_it_up() {
+        let totals = Arc::new(Totals::new(2));
+        let root = tempfile::tempdir().unwrap();
+        let limits = "[tls]\nhandshakes_in_flight = 6\n";
+        let [crowded, other] = [(); 2].map(|()| idle_worker(root.path(), limits, &totals));
+        let in_flight = || totals.handshakes.load(Ordering::Relaxed);
+        let first: Vec<_> = (0..6).map(|_| begin(&crowded)).collect();
+        assert!(first.iter().all(Option::is_some) && in_flight() == 6);
+        // One more there: the limit holds, and the oldest goes.
+        let more = begin(&crowded);
+        assert!(more.is_some() && in_flight() == 6 && crowded.handshakes.len() == 6);
+        let elsewhere: Vec<_> = (0..5).map(|_| begin(&other)).collect();
+        assert!(elsewhere.iter().all(Option::is_some));
+        assert_eq!((in_flight(), other.handshakes.len()), (9, 3), "its share, and no more");
+        other.give_up_excess_handshakes();
+        assert_eq!((in_flight(), other.handshakes.len()), (9, 3));
+        crowded.give_up_excess_handshakes();
+        assert_eq!((in_flight(), crowded.handshakes.len()), (6, 3));
+        drop((first, more, elsewhere));
+        assert_eq!((in_flight(), totals.connections.load(Ordering::Relaxed)), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_connection_beyond_the_limit_is_taken_where_another_makes_room() {
+        let totals = Arc::new(Totals::new(1));
+        let root = tempfile::tempdir().unwrap();
+        let worker = idle_worker(root.path(), "[limits]\nconnections = 2\n", &totals);
+        let snapshot = worker.service.snapshots.load_full();
+        let enter = || worker.find_places(LOCAL, ListenerKind::Plaintext, &snapshot);
+        let (one, two) = (enter(), enter());
+        assert!(one.is_ok() && two.is_ok());
+        let watches = &worker.service.workplace.watches;
+        let idle: Vec<_> = (0..4).map(|_| watches.enter()).collect();
+        idle.iter().for_each(|watch| watch.begin(crate::watch::Stage::Idle, 100));
+        let evicted = || {
+            let context = Context::from_waker(Waker::noop());
+            idle.iter().filter(|watch| watch.poll_expired(&context).is_some()).count()
+        };
+        let three = enter();
+        assert!(three.is_ok() && evicted() == 1);
+        assert_eq!(totals.connections.load(Ordering::Relaxed), 3);
+        // The one that was told to go has not gone yet: two go now.
+        let four = enter();
+        assert!(four.is_ok() && evicted() == 3);
+        drop((three, four));
+        assert!(enter().is_ok() && evicted() == 4);
+        assert!(matches!(enter(), Err(Refused::Connections)), "nobody else makes room");
+        assert_eq!(totals.connections.load(Ordering::Relaxed), 2);
+    }
+}

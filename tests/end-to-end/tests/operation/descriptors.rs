@@ -1,0 +1,137 @@
+//! Descriptors that run out: whoever has a connection is served, whoever comes is told at once, and the operator sees why.
+
+use crate::{
+    process::{cpu_time, open_descriptors},
+    support::{Connection, End, Fixture, Transport, add_at_rest, get},
+};
+use linerate_end_to_end::{Server, Site};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use rustls::ClientConnection;
+use std::{net::TcpStream, thread, time::Duration};
+
+const CLIENTS: usize = 40;
+
+fn site() -> Site {
+    let site = Site::empty();
+    site.add("small", b"small");
+    for index in 0..CLIENTS {
+        site.add(&format!("file-{index}"), format!("the file {index}").as_bytes());
+    }
+    site
+}
+
+/// Lets the server have only so many descriptors more than it has.
+fn leave(server: &Server, descriptors: u64) {
+    let pid = Pid::from_raw(i32::try_from(server.pid()).unwrap());
+    let current = Some(open_descriptors(server) + descriptors);
+    prlimit(pid, Resource::Nofile, Rlimit { current, ..getrlimit(Resource::Nofile) }).unwrap();
+}
+
+/// Asks for a small file on a connection of its own. False if it is refused instead; either comes at once.
+fn is_served(fixture: &Fixture, transport: Transport) -> bool {
+    let session = (transport == Transport::Tls)
+        .then(|| ClientConnection::new(fixture.trust(), "localhost".try_into().unwrap()).unwrap());
+    let stream = TcpStream::connect(fixture.address(transport)).unwrap();
+    let mut connection = Connection::over(stream, session);
+    if connection.try_send(get("/small", "Connection: close\r\n").as_bytes()).is_err() {
+        return false;
+    }
+    let (answer, _) = connection.end();
+    assert!(answer.is_empty() || answer.ends_with(b"\r\n\r\nsmall"), "{}", String::from_utf8_lossy(&answer));
+    !answer.is_empty()
+}
+
+fn refused(fixture: &Fixture) -> f64 {
+    fixture.server.metric("linerate_refused_total", "descriptors")
+}
+
+/// The clients that hold what descriptors there are are in the middle of a response, so that none makes room.
+#[test]
+fn without_descriptors_everyone_is_told_and_those_who_are_there_are_served() {
+    let site = site();
+    let bytes = add_at_rest(&site, "big.bin", (16 << 20) + 5);
+    let fixture = Fixture::start(site);
+    let mut busy: Vec<Connection> =
+        (0..4).map(|index| fixture.connect_with_small_window(Transport::ALL[index % 2], 16 * 1024)).collect();
+    for connection in &mut busy {
+        connection.get("/small", "").assert_is(200, b"small");
+    }
+    leave(&fixture.server, 1);
+    for connection in &mut busy[1..] {
+        connection.send(get("/big.bin", ""));
+        let mut begun = [0; 1];
+        assert_eq!(connection.receive(&mut begun).unwrap(), 1);
+        connection.unread(&begun);
+    }
+    let served = thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|index| {
+                let fixture = &fixture;
+                scope.spawn(move || is_served(fixture, Transport::ALL[index % 2]))
+            })
+            .collect();
+        clients.into_iter().map(|client| usize::from(client.join().unwrap())).sum::<usize>()
+    });
+    // The admin page answers, although there is no descriptor left.
+    let told = refused(&fixture) + fixture.server.metric("linerate_connections_closed_total", "_evicted");
+    assert!(told >= (CLIENTS - served) as f64, "{told} are counted, and {served} of {CLIENTS} were served");
+    assert!(refused(&fixture) <= CLIENTS as f64 && refused(&fixture) > 0.0);
+    for mut connection in busy.drain(1..) {
+        connection.response().assert_is(200, &bytes);
+        // Each asks for a file that is not open yet.
+        connection.get("/file-7", "").assert_is(200, b"the file 7");
+    }
+}
+
+/// As many as can be had, and files for all of them.
+#[test]
+fn those_who_have_a_connection_get_files_that_are_not_open_yet() {
+    let fixture = Fixture::start(site());
+    let mut first = fixture.connect(Transport::Tls);
+    first.get("/small", "").assert_is(200, b"small");
+    leave(&fixture.server, 3);
+    let _many: Vec<TcpStream> = (0..CLIENTS)
+        .map(|index| TcpStream::connect(fixture.address(Transport::ALL[index % 2])).unwrap())
+        .collect();
+    let cpu_before = cpu_time(&fixture.server);
+    let begun = std::time::Instant::now();
+    for index in 0..CLIENTS {
+        let response = match first.try_send(get(&format!("/file-{index}"), "").as_bytes()) {
+            Ok(()) => first.response(),
+            Err(error) => panic!("{index}: {error}"),
+        };
+        response.assert_is(200, format!("the file {index}").as_bytes());
+        thread::sleep(Duration::from_millis(25));
+    }
+    let spent = cpu_time(&fixture.server) - cpu_before;
+    assert!(spent < begun.elapsed() / 2, "{spent:?} of CPU in {:?}", begun.elapsed());
+}
+
+#[test]
+fn what_descriptors_do_not_suffice_for_is_said_and_not_promised() {
+    const OPEN_FILES: u64 = 256;
+    let fixture = Fixture::start_with(site(), |setup| setup.open_files(OPEN_FILES));
+    let said = fixture.server.stderr();
+    let line =
+        said.lines().find(|line| line.contains("this process may open 256 files: ")).expect("it is said");
+    let (_, rest) = line.split_once("files: ").unwrap();
+    let connections: usize = rest.split(' ').next().unwrap().parse().expect("how many connections");
+    assert!(
+        line.contains(" connections are taken instead of 65536") && line.contains("LimitNOFILE"),
+        "{line}"
+    );
+    // All of these connections and more: each is served, those that were idle for longest having made room.
+    let mut all: Vec<Connection> = Vec::new();
+    for index in 0..connections + 20 {
+        let mut connection = fixture.connect(Transport::ALL[index % 2]);
+        let file = index % CLIENTS;
+        connection.get(&format!("/file-{file}"), "").assert_is(200, format!("the file {file}").as_bytes());
+        all.push(connection);
+    }
+    assert_eq!(fixture.server.metric("linerate_refused_total", ""), 0.0);
+    assert_eq!(fixture.server.metric("linerate_connections_closed_total", "idle_evicted"), 20.0);
+    assert_eq!(fixture.server.metric("linerate_connections_active", ""), connections as f64);
+    assert_eq!(all[0].end(), (Vec::new(), End::Closed), "as it should be, with close_notify");
+    assert_eq!(all[19].end(), (Vec::new(), End::Closed));
+    all[20].get("/small", "").assert_is(200, b"small");
+}

@@ -1,10 +1,11 @@
 //! The limit of open files, and what the system says where it, or another of its own, is reached.
 
 use rustix::{
+    event::{EventfdFlags, eventfd},
     io::Errno,
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
-use std::io;
+use std::{io, os::fd::OwnedFd};
 
 /// Raises the soft limit of open files to the hard one and returns what it is now.
 #[must_use]
@@ -13,6 +14,14 @@ pub fn raise_open_files() -> u64 {
     // Where raising is refused the old limit simply stays; the caller works with what is returned.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// A descriptor of something small that nobody uses, to be given up when another is needed. It needs no file system.
+///
+/// # Errors
+/// The kernel's: there is none left.
+pub fn spare_descriptor() -> io::Result<OwnedFd> {
+    Ok(eventfd(0, EventfdFlags::CLOEXEC)?)
 }
 
 /// Whether the system refused because there is none left of something that others may give back: descriptors, memory,

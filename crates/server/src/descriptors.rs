@@ -2,7 +2,8 @@
 //! there are none left all the same.
 
 use linerate_config::Settings;
-use std::{cell::RefCell, fs::File};
+use linerate_os::limits::{is_without_descriptor, spare_descriptor};
+use std::{cell::RefCell, os::fd::OwnedFd};
 
 /// What a worker has open beside connections and cached files: its runtime, its reserve, and a second descriptor of a file
 /// or socket for each of its waiting threads.
@@ -78,7 +79,7 @@ impl Budget {
 /// Descriptors that are open for nothing, so that they can be given up when there are no others: to take a connection and
 /// close it, so that its client need not wait; to open a file for somebody who has a connection; to answer on the admin page.
 #[derive(Debug)]
-pub(crate) struct Reserve(RefCell<Vec<File>>);
+pub(crate) struct Reserve(RefCell<Vec<OwnedFd>>);
 
 impl Reserve {
     /// How many.
@@ -90,13 +91,14 @@ impl Reserve {
         reserve
     }
 
-    /// Takes back what was given up, if that can be had. False if it is not whole.
+    /// Takes back what was given up, if that can be had. False if there are no descriptors for it.
     pub(crate) fn refill(&self) -> bool {
         let mut kept = self.0.borrow_mut();
         while kept.len() < Self::DESCRIPTORS {
-            match File::open("/dev/null") {
-                Ok(file) => kept.push(file),
-                Err(_) => return false,
+            match spare_descriptor() {
+                Ok(descriptor) => kept.push(descriptor),
+                // A system that forbids it for another reason has to do without.
+                Err(error) => return !is_without_descriptor(&error),
             }
         }
         true
@@ -127,7 +129,6 @@ impl Reserve {
 mod tests {
     use super::*;
     use linerate_config::Flags;
-    use linerate_os::limits::is_without_descriptor;
     use rustix::io::Errno;
     use std::{io, path::Path};
 

@@ -346,6 +346,7 @@ impl Worker {
             self.service.workplace.sweep();
             self.adopt_snapshot();
             self.give_up_excess_handshakes();
+            self.give_up_excess_connections();
             if cache_swept.elapsed() >= CACHE_SWEEP_INTERVAL {
                 cache_swept = Instant::now();
                 self.service.files.borrow_mut().sweep(cache_swept);

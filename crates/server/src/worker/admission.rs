@@ -70,10 +70,20 @@ impl Worker {
         if let Some(place) = Place::take(&self.totals, |totals| &totals.connections, limit) {
             return Some(place);
         }
-        let excess = (self.totals.connections.load(Ordering::Relaxed) + 1).saturating_sub(limit);
-        // Where it was one too many already, two go for one that comes.
-        let made_room = (0..excess.clamp(1, 2)).filter(|_| self.close_one_that_waits()).count();
-        (made_room > 0).then(|| Place::take_anyway(&self.totals, |totals| &totals.connections))
+        self.close_one_that_waits().then(|| Place::take_anyway(&self.totals, |totals| &totals.connections))
+    }
+
+    /// Connections above the limit at a sweep: one that was told to go and got a request at that moment stays, and a reload may
+    /// have lowered the limit. Idle ones go instead, each worker's part of them.
+    pub(super) fn give_up_excess_connections(&self) {
+        let limit = self.service.snapshots.load().connections_limit;
+        let excess = self.totals.connections.load(Ordering::Relaxed).saturating_sub(limit);
+        let now_ms = self.service.workplace.now_ms();
+        for _ in 0..excess.div_ceil(self.totals.workers.max(1)) {
+            if !self.service.workplace.watches.evict_idle(now_ms) {
+                return;
+            }
+        }
     }
 
     /// Ends a connection of this worker on which nothing happens. False if there is none.
@@ -179,10 +189,15 @@ mod tests {
         let three = enter();
         assert!(three.is_ok() && evicted() == 1);
         assert_eq!(totals.connections.load(Ordering::Relaxed), 3);
-        // The one that was told to go has not gone yet: two go now.
         let four = enter();
-        assert!(four.is_ok() && evicted() == 3);
-        drop((three, four));
+        assert!(four.is_ok() && evicted() == 2);
+        // Those that were told to go have not gone at the next sweep, or others have come; the limit is 2.
+        drop(three);
+        worker.give_up_excess_connections();
+        assert_eq!(evicted(), 3);
+        drop(four);
+        worker.give_up_excess_connections();
+        assert_eq!(evicted(), 3, "no more than the limit are there");
         assert!(enter().is_ok() && evicted() == 4);
         assert!(matches!(enter(), Err(Refused::Connections)), "nobody else makes room");
         assert_eq!(totals.connections.load(Ordering::Relaxed), 2);

@@ -73,15 +73,15 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
+    /// With as many connections as `connections_limit` says: descriptors may not suffice for what is configured.
     pub(crate) fn new(
         generation: u64,
-        settings: &Settings,
+        (settings, connections_limit): (&Settings, usize),
         sites: Sites,
         acceptor: Option<Arc<Acceptor>>,
         https_port: Option<u16>,
         Found { kernel, adapters }: Found,
         plan: Plan,
-        connections_limit: usize,
     ) -> Self {
         let (limits, timeouts, engine) = (&settings.limits, &settings.timeouts, &settings.user_engine);
         Self {

@@ -210,13 +210,12 @@ impl Server {
             .map(|(_, address)| address.port());
         self.snapshots.store(Arc::new(Snapshot::new(
             generation,
-            &self.settings,
+            (&self.settings, self.budget.divide(&self.settings).connections),
             sites,
             acceptor,
             https_port,
             self.found.clone(),
             self.plan.clone(),
-            self.budget.divide(&self.settings).connections,
         )));
     }
 

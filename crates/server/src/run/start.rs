@@ -116,13 +116,12 @@ impl Server {
         let found = kernel::find(&settings, &plan, &Found::default());
         let snapshot = Snapshot::new(
             0,
-            &settings,
+            (&settings, shares.connections),
             sites,
             acceptor,
             https_port,
             found.clone(),
             plan.clone(),
-            shares.connections,
         );
         let placement = snapshot.plan.at_start();
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));

@@ -20,7 +20,7 @@ fn snapshot_of(generation: u64, root: &Path, toml: &str) -> Snapshot {
     let sites = Sites::open(&settings).unwrap();
     let plan = Plan::new(&settings, (Basis::Defaults, Costs::defaults()), 1);
     let connections = settings.limits.connections;
-    Snapshot::new(generation, &settings, sites, None, None, Found::default(), plan, connections)
+    Snapshot::new(generation, (&settings, connections), sites, None, None, Found::default(), plan)
 }
 
 fn snapshot(generation: u64, root: &Path, low_water: &str) -> Snapshot {
@@ -165,7 +165,10 @@ fn a_panic_ends_its_connection_and_no_other() {
         for _ in 0..3 {
             let place = Place::take(&worker.totals, |totals| &totals.connections, 10).unwrap();
             let handshake = Place::take(&worker.totals, |totals| &totals.handshakes, 10).unwrap();
-            let ticket = HandshakeTicket::new(handshake, Arc::clone(&metrics));
+            let (ours, _) = socket::connected_pair(None).unwrap();
+            let stream = tokio::net::TcpStream::from_std(ours).unwrap();
+            let watch = worker.service.workplace.watches.enter();
+            let ticket = worker.handshakes.enter(stream, watch, 0, (handshake, None));
             let active = accept::Active::new(Arc::clone(&metrics), admission::Places::of(place));
             accept::spawn(active, async move {
                 let _ticket = ticket;

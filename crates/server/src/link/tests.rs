@@ -75,7 +75,7 @@ async fn a_slow_disk_is_not_charged_to_the_client() {
     let (head, body) = (content(317), content(30_001));
     let file = temporary(&body);
     let list = [Piece::Bytes(&head), Piece::File(0..30_001)];
-    let source = Source { file: &file, mapping: None };
+    let source = Source::of(&file).unwrap();
     link.begin(Stage::Sending);
     {
         let watch = Rc::clone(&link.watch);

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use linerate_config::{CipherSuites, CpuList, Groups, TlsVersion, parse_duration_ms, parse_size_bytes};
-use linerate_load::plan::{BodyUse, CipherSuite, Group, Plan, RangeChoice, Trust, Until, Version};
+use linerate_load::plan::{
+    BodyUse, CipherSuite, Group, Plan, RangeChoice, SocketShape, Trust, Until, Version,
+};
 use linerate_load::report::LoadReport;
 use linerate_load::summary::Summary;
 use linerate_load::{LoadError, Sayings, Target, csv};
@@ -85,6 +87,10 @@ pub(crate) struct LoadArguments {
     #[arg(long, help_heading = "Requests")]
     close: bool,
 
+    /// Ask once on each connection, then keep it open and idle: what do idle connections take of a server?
+    #[arg(long, help_heading = "Requests")]
+    once: bool,
+
     /// A further header; can be repeated
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header, help_heading = "Requests")]
     headers: Vec<(String, String)>,
@@ -105,6 +111,18 @@ pub(crate) struct LoadArguments {
     /// bytes came as its head announced.
     #[arg(long, conflicts_with = "verify", help_heading = "Bodies")]
     discard: bool,
+
+    /// Ask the kernel again and again instead of sleeping: nobody has to wake this process
+    #[arg(long, help_heading = "Sockets")]
+    spin: bool,
+
+    /// Receive buffer of each connection, like 32KiB (the kernel doubles it) [default: the kernel's, which grows]
+    #[arg(long, value_name = "SIZE", value_parser = receive_buffer, help_heading = "Sockets")]
+    receive_buffer: Option<u32>,
+
+    /// The largest segment that the server may send, in bytes: 1448 as on an Ethernet [default: the path's]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=65_483), help_heading = "Sockets")]
+    mss: Option<u32>,
 
     /// The one TLS version to offer [default: both]
     #[arg(long, value_name = "VERSION", help_heading = "TLS", value_parser = one_of::<TlsVersion>(TlsVersion::NAMES))]
@@ -166,6 +184,9 @@ impl LoadArguments {
             },
             rate: self.rate,
             close: self.close,
+            once: self.once,
+            spin: self.spin,
+            shape: SocketShape { receive_buffer_bytes: self.receive_buffer, segment_bytes: self.mss },
             resume: self.resume,
             version,
             cipher_suites: suites.filter_map(|suite| CipherSuite::named(suite.iana_name())).collect(),
@@ -246,6 +267,10 @@ fn duration(text: &str) -> Result<Duration, linerate_config::Error> {
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("write it as 'Name: value'")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn receive_buffer(text: &str) -> Result<u32, linerate_config::Error> {
+    parse_size_bytes(text, 1024..=1 << 30).map(|bytes| bytes as u32)
 }
 
 fn range(text: &str) -> Result<RangeChoice, String> {

@@ -45,8 +45,24 @@ fn used_s(outcome: &Outcome) -> f64 {
     outcome.cpu.user_s + outcome.cpu.system_s + outcome.waited_s.unwrap_or(0.0)
 }
 
-/// Why the client was the limit, if it was.
-pub(crate) fn limit(cost: &ClientCost) -> Option<String> {
+/// Why the client was the limit, if it was. A thread that spins is always running: what counts is whether it ever looked in
+/// vain.
+pub(crate) fn limit(cost: &ClientCost, outcomes: &[Outcome]) -> Option<String> {
+    let fruitful = outcomes.iter().filter_map(|outcome| outcome.fruitful_looks).reduce(f64::max);
+    match fruitful {
+        Some(share) => limit_of_spinning(share),
+        None => limit_of_sleeping(cost),
+    }
+}
+
+fn limit_of_spinning(fruitful_share: f64) -> Option<String> {
+    (fruitful_share > LIMITED_SHARE).then(|| {
+        let percent = fruitful_share * 100.0;
+        format!("the busiest thread found something to do {percent:.0} % of the times that it looked: use more threads (-t)")
+    })
+}
+
+fn limit_of_sleeping(cost: &ClientCost) -> Option<String> {
     let waiting = cost.busiest_waiting.unwrap_or(0.0);
     if cost.busiest_running + waiting < LIMITED_SHARE {
         return None;
@@ -71,6 +87,7 @@ mod tests {
     #[test]
     fn a_thread_without_rest_is_the_limit() {
         let mut cost = ClientCost { threads: 2, busiest_running: 0.9, ..ClientCost::default() };
+        let limit = |cost: &ClientCost| limit(cost, &[]);
         assert_eq!(limit(&cost), None);
         cost.busiest_waiting = Some(0.04);
         assert_eq!(limit(&cost), None);
@@ -81,6 +98,12 @@ mod tests {
         cost.busiest_running = 0.5;
         cost.busiest_waiting = Some(0.49);
         assert!(limit(&cost).unwrap().contains("other work had its CPU"));
+    }
+
+    #[test]
+    fn a_thread_that_spins_is_the_limit_where_it_never_looks_in_vain() {
+        assert_eq!(limit_of_spinning(0.95), None);
+        assert!(limit_of_spinning(0.96).unwrap().contains("found something to do 96 % of the times"));
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(crate) enum Fault {
     ClosedBeforeResponse,
     /// The server closed in the middle of its response.
     ClosedInResponse,
+    /// The server closed a connection that was to be kept.
+    ClosedIdle,
     /// Nothing came for too long.
     TimedOut(&'static str),
     /// The source to compare with cannot be read.
@@ -53,6 +55,7 @@ impl Fault {
             Self::Response(fault) => format!("response: {fault}"),
             Self::Stale | Self::ClosedBeforeResponse => "closed before the response".to_owned(),
             Self::ClosedInResponse => "closed in the response".to_owned(),
+            Self::ClosedIdle => "closed while idle".to_owned(),
             Self::TimedOut(stage) => format!("timed out: {stage}"),
             Self::Source(error) => format!("verify: the source cannot be read: {}", error.kind()),
         }

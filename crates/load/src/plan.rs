@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+pub use linerate_os::socket::SocketShape;
 pub use linerate_record::Version;
 use linerate_tls::TlsPolicy;
 pub use linerate_tls::{CipherSuite, Group, Trust};
@@ -67,6 +68,12 @@ pub struct Plan {
     pub rate: Option<f64>,
     /// A connection for each request.
     pub close: bool,
+    /// Each connection asks once, and is kept open and idle afterwards.
+    pub once: bool,
+    /// Threads ask the kernel again and again instead of sleeping until something comes.
+    pub spin: bool,
+    /// What connections ask of their sockets.
+    pub shape: SocketShape,
     /// Resume TLS sessions.
     pub resume: bool,
     /// The one version to offer; both without.
@@ -130,6 +137,13 @@ impl Plan {
                 "{} threads share {} connections: give each at least one (-c {}), or use fewer threads",
                 self.threads, self.connections, self.threads
             ));
+        }
+        if self.once && (self.close || self.rate.is_some() || matches!(self.until, Until::Requests(_))) {
+            return wrong(
+                "--once: connections that ask once and are kept have no rate, no end after each request (--close), and last for \
+                 a time, not for a number of requests"
+                    .to_owned(),
+            );
         }
         if self.until == Until::Requests(0) || self.until == Until::Time(Duration::ZERO) {
             return wrong("a run of no length measures nothing".to_owned());

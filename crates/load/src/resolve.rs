@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use linerate_os::socket::{self, Socket};
+use linerate_os::socket::{self, Socket, SocketShape};
 
 use crate::LoadError;
 
@@ -47,12 +47,12 @@ impl LocalAddresses {
     ///
     /// # Errors
     /// The kernel's: [`io::ErrorKind::AddrNotAvailable`] when all ports of all addresses are taken.
-    pub(crate) fn connect(&self, address: SocketAddr) -> io::Result<Socket> {
+    pub(crate) fn connect(&self, address: SocketAddr, shape: SocketShape) -> io::Result<Socket> {
         let is_loopback = matches!(address.ip(), IpAddr::V4(ip) if ip.is_loopback());
         loop {
             let last_byte = self.last_byte.load(Ordering::Relaxed);
             let source = (last_byte > 0).then(|| IpAddr::V4(Ipv4Addr::new(127, 0, 0, last_byte)));
-            match socket::connect(address, source.filter(|_| is_loopback)) {
+            match socket::connect(address, source.filter(|_| is_loopback), shape) {
                 // Binding finds no port as EADDRINUSE, connecting as EADDRNOTAVAIL.
                 Err(error)
                     if is_loopback

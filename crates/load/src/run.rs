@@ -152,6 +152,7 @@ fn job(plan: &Plan, thread: u32) -> Job {
         connections,
         rate: plan.rate.map(|rate| rate * share),
         cpu: (!plan.cpus.is_empty()).then(|| plan.cpus[thread as usize % plan.cpus.len()]),
+        spin: plan.spin,
         timeout: plan.timeout,
         warm_up: plan.warm_up,
         measure: measured_time(plan),
@@ -171,6 +172,7 @@ fn report(
         _ => 0.0,
     };
     let client = cost::of_threads(&outcomes, control, measured_s);
+    let client_limited = cost::limit(&client, &outcomes);
     let mut all = Tally::default();
     outcomes.into_iter().for_each(|outcome| all.add(outcome.tally));
     LoadReport {
@@ -201,7 +203,7 @@ fn report(
             .collect(),
         discarded: plan.body == BodyUse::Discard,
         verified: matches!(plan.body, BodyUse::Verify(_)),
-        client_limited: cost::limit(&client),
+        client_limited,
         interrupted,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use linerate_os::socket::SocketShape;
 use linerate_tls::{ClientHandshake, Connected, Connector};
 
 use crate::{
@@ -44,6 +45,10 @@ pub(crate) struct Run {
     pub(crate) discards: bool,
     /// Each connection serves one request.
     pub(crate) closes: bool,
+    /// Each connection asks once and is kept.
+    pub(crate) once: bool,
+    /// What connections ask of their sockets.
+    pub(crate) shape: SocketShape,
 }
 
 impl Run {
@@ -76,7 +81,13 @@ impl Run {
             let request = RequestForm::new(target, &plan.headers, plan.range, plan.close);
             origins[at].forms.push(Form { url: target.to_string(), request, source });
         }
-        Ok(Self { origins, discards: plan.body == BodyUse::Discard, closes: plan.close })
+        Ok(Self {
+            origins,
+            discards: plan.body == BodyUse::Discard,
+            closes: plan.close,
+            once: plan.once,
+            shape: plan.shape,
+        })
     }
 }
 

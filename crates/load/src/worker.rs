@@ -47,6 +47,7 @@ pub(crate) struct Job {
     /// Requests a second of this thread alone.
     pub(crate) rate: Option<f64>,
     pub(crate) cpu: Option<usize>,
+    pub(crate) spin: bool,
     pub(crate) timeout: Duration,
     pub(crate) warm_up: Duration,
     /// How long to measure; without it the requests' number decides.
@@ -62,6 +63,8 @@ pub(crate) struct Outcome {
     pub(crate) cpu: usage::ThreadCpu,
     /// Seconds that it could have run but was not given a CPU.
     pub(crate) waited_s: Option<f64>,
+    /// Of a thread that spins, the share of its looks that found something.
+    pub(crate) fruitful_looks: Option<f64>,
 }
 
 /// A thread at work.
@@ -88,6 +91,8 @@ pub(crate) struct Worker<'run> {
     unfinished: Vec<usize>,
     swept: Instant,
     last_end: Option<Instant>,
+    looks: u64,
+    fruitful_looks: u64,
 }
 
 impl<'run> Worker<'run> {
@@ -125,6 +130,8 @@ impl<'run> Worker<'run> {
             unfinished: Vec::new(),
             swept: start,
             last_end: None,
+            looks: 0,
+            fruitful_looks: 0,
             job,
         })
     }
@@ -145,6 +152,7 @@ impl<'run> Worker<'run> {
                 self.bench.tally.forget_the_warm_up();
                 let cpu = usage::current_thread().unwrap_or_default();
                 measured = Some((now.min(self.measure_from), cpu, Waited::now()));
+                (self.looks, self.fruitful_looks) = (0, 0);
             }
             if self.shared.is_stopped() || self.stop_at.is_some_and(|end| now >= end) {
                 break;
@@ -191,7 +199,9 @@ impl<'run> Worker<'run> {
         };
         self.shared.wait_for_release();
         let tally = if measured.is_some() { self.bench.tally } else { Tally::default() };
-        Outcome { tally, from, to: to.max(from), cpu, waited_s }
+        let looks = self.looks.max(1) as f64;
+        let fruitful_looks = self.job.spin.then(|| self.fruitful_looks as f64 / looks);
+        Outcome { tally, from, to: to.max(from), cpu, waited_s, fruitful_looks }
     }
 
     /// What is under way or due when the time is over is told, so that a server that stalls at the end cannot hide it.
@@ -230,7 +240,7 @@ impl<'run> Worker<'run> {
         if let (Some(schedule), false) = (&self.schedule, self.idle.is_empty()) {
             timeout = timeout.min(schedule.due().saturating_duration_since(now));
         }
-        if !self.unfinished.is_empty() {
+        if self.job.spin || !self.unfinished.is_empty() {
             timeout = Duration::ZERO;
         }
         // One alarm that rings too early costs a turn of the loop; a time limit of each wait costs a timer that is started
@@ -241,9 +251,12 @@ impl<'run> Worker<'run> {
             self.alarm_at = Some(wake_at);
         }
         match self.poll.poll(events, timeout.is_zero().then_some(Duration::ZERO)) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(system(error)),
-            _ => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(system(error)),
+            _ => {}
         }
+        self.looks += 1;
+        self.fruitful_looks += u64::from(!events.is_empty() || !self.unfinished.is_empty());
+        Ok(())
     }
 
     /// Tells the progress line how far this thread is.

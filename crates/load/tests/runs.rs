@@ -6,14 +6,17 @@ use std::{
     fs,
     io::Write,
     net::TcpListener,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
 
 use linerate_load::{
     LoadError, Sayings,
-    plan::{BodyUse, RangeChoice, Until},
+    plan::{BodyUse, RangeChoice, SocketShape, Until},
 };
 use support::{plan, respond, run, serve};
 
@@ -103,6 +106,45 @@ fn a_rate_is_kept() {
     let report = run(&plan);
     assert!((980..=1001).contains(&report.totals.responses), "{:?}", report.totals);
     assert_eq!(report.rate_per_s, Some(500.0));
+}
+
+#[test]
+fn idle_connections_have_asked_once_and_stay() {
+    let closes_after = Arc::new(AtomicBool::new(false));
+    let closes = Arc::clone(&closes_after);
+    let address =
+        serve(move |_, stream| respond(stream, "200 OK", "", BODY) && !closes.load(Ordering::Relaxed));
+    let mut plan = plan(address, "/");
+    (plan.connections, plan.threads, plan.once) = (7, 2, true);
+    plan.until = Until::Time(Duration::from_millis(500));
+    for spin in [false, true] {
+        plan.spin = spin;
+        let report = run(&plan);
+        assert!(report.errors.is_empty(), "{:?}", report.errors);
+        let totals = report.totals;
+        assert_eq!((totals.connections, totals.responses, totals.unanswered), (7, 7, 0));
+    }
+    // A server that closes them is found out.
+    closes_after.store(true, Ordering::Relaxed);
+    let report = run(&plan);
+    assert_eq!(report.errors.get("closed while idle"), Some(&7), "{:?}", report.errors);
+    assert_eq!(report.totals.connections, 7);
+    plan.close = true;
+    assert!(plan.check().unwrap_err().to_string().contains("--once"));
+}
+
+#[test]
+fn sockets_have_the_shape_that_was_asked_for() {
+    let address = serve(|_, stream| {
+        let segment_bytes = socket2::SockRef::from(&*stream).tcp_mss().unwrap();
+        respond(stream, "200 OK", "", &vec![7; segment_bytes as usize])
+    });
+    let mut plan = plan(address, "/");
+    // Loopback's own is 65,483.
+    assert!(run(&plan).totals.body_bytes > 10_000);
+    plan.shape = SocketShape { receive_buffer_bytes: Some(32_768), segment_bytes: Some(1448) };
+    let body_bytes = run(&plan).totals.body_bytes;
+    assert!((1400..=1448).contains(&body_bytes), "{body_bytes}");
 }
 
 #[test]

@@ -261,15 +261,31 @@ pub fn discard(socket: &impl AsFd, scratch: &mut [u8]) -> io::Result<usize> {
     }
 }
 
+/// What a connection asks of its socket beyond the kernel's defaults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketShape {
+    /// The receive buffer, as given to `SO_RCVBUF`: the kernel doubles it, for its own use.
+    pub receive_buffer_bytes: Option<u32>,
+    /// The largest segment that the peer is to send (`TCP_MAXSEG`).
+    pub segment_bytes: Option<u32>,
+}
+
 /// Begins to connect, from `source` if one is given; the socket is writable once that is over, and
 /// [`connect_result`] tells how it went. Small segments are sent at once.
 ///
 /// # Errors
 /// The kernel's: [`io::ErrorKind::AddrNotAvailable`] when no local port is free.
-pub fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<Socket> {
+pub fn connect(address: SocketAddr, source: Option<IpAddr>, shape: SocketShape) -> io::Result<Socket> {
     let socket =
         Socket::new(Domain::for_address(address), Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
     socket.set_tcp_nodelay(true)?;
+    // Both before connecting: window scale and segment size are agreed on then.
+    if let Some(bytes) = shape.receive_buffer_bytes {
+        socket.set_recv_buffer_size(bytes as usize)?;
+    }
+    if let Some(bytes) = shape.segment_bytes {
+        socket.set_tcp_mss(bytes)?;
+    }
     if let Some(source) = source {
         socket.bind(&SocketAddr::new(source, 0).into())?;
     }
@@ -509,7 +525,12 @@ mod tests {
     #[test]
     fn what_is_thrown_away_is_counted_and_not_written() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let ours = connect(listener.local_addr().unwrap(), Some("127.0.0.9".parse().unwrap())).unwrap();
+        let ours = connect(
+            listener.local_addr().unwrap(),
+            Some("127.0.0.9".parse().unwrap()),
+            SocketShape::default(),
+        )
+        .unwrap();
         let (mut peer, address) = listener.accept().unwrap();
         assert_eq!(address.ip().to_string(), "127.0.0.9");
         connect_result(&ours).unwrap();
@@ -549,7 +570,7 @@ mod tests {
     #[test]
     fn a_refused_connection_is_told() {
         let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let refused = connect(address, None).and_then(|socket| {
+        let refused = connect(address, None, SocketShape::default()).and_then(|socket| {
             thread::sleep(Duration::from_millis(20));
             connect_result(&socket)
         });

@@ -36,6 +36,8 @@ pub(super) struct Slot {
     opening: bool,
     /// It has had a connection.
     opened: bool,
+    /// It has had a whole response.
+    answered: bool,
     /// Failures in a row.
     failures: u32,
 }
@@ -149,7 +151,7 @@ impl Worker<'_> {
         let run = self.bench.run;
         // Threads begin at different origins, so that few connections are spread over all of them, too.
         let origin = (index * self.job.threads as usize + self.job.thread as usize) % run.origins.len();
-        let opened = self.shared.local.connect(run.origins[origin].address).and_then(|socket| {
+        let opened = self.shared.local.connect(run.origins[origin].address, run.shape).and_then(|socket| {
             let interest = Interest::READABLE | Interest::WRITABLE;
             self.poll.registry().register(&mut SourceFd(&socket.as_raw_fd()), Token(index), interest)?;
             Ok(socket)
@@ -190,6 +192,7 @@ impl Worker<'_> {
         if result.is_ok() && slot.sent && connection.waiting_since().is_none() {
             slot.sent = false;
             slot.asking = None;
+            slot.answered = true;
             slot.failures = 0;
             self.ended();
         }
@@ -216,7 +219,10 @@ impl Worker<'_> {
             self.send(index);
             return;
         }
-        if self.schedule.is_none() {
+        if self.bench.run.once && slot.answered {
+            // The end may have come together with the response: the kernel does not tell of it again.
+            self.unfinished.push(index);
+        } else if self.schedule.is_none() {
             self.ask(index);
         } else {
             self.rest_idle(index);
@@ -235,6 +241,10 @@ impl Worker<'_> {
         self.is_opened(index);
         let slot = &mut self.slots[index];
         slot.connection = None;
+        if self.bench.run.once && slot.answered {
+            self.bench.tally.fail(&Fault::ClosedIdle.kind());
+            return;
+        }
         if slot.asking.is_some() { self.go_on(index) } else { self.begin(index) }
     }
 

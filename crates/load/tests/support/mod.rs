@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use linerate_load::plan::{BodyUse, Plan, Trust, Until};
+use linerate_load::plan::{BodyUse, Plan, SocketShape, Trust, Until};
 
 /// A request as it came.
 pub struct Request {
@@ -73,6 +73,9 @@ pub fn plan(address: SocketAddr, path: &str) -> Plan {
         until: Until::Requests(1),
         rate: None,
         close: false,
+        once: false,
+        spin: false,
+        shape: SocketShape::default(),
         resume: false,
         version: None,
         cipher_suites: Vec::new(),

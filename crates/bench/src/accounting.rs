@@ -165,6 +165,26 @@ impl Party {
     }
 }
 
+/// The machine's cores alone, for a span without servers.
+#[derive(Debug)]
+pub(crate) struct MachineWatch {
+    began: Instant,
+    before: machine::Moment,
+}
+
+impl MachineWatch {
+    /// Begins a span.
+    pub(crate) fn begin() -> Result<Self, Error> {
+        Ok(Self { before: machine::Moment::take()?, began: Instant::now() })
+    }
+
+    /// What the cores did in it, and how long it was, in seconds.
+    pub(crate) fn end(&self) -> Result<(MachineCost, f64), Error> {
+        let elapsed_s = self.began.elapsed().as_secs_f64();
+        Ok((machine::Moment::take()?.since(&self.before), elapsed_s))
+    }
+}
+
 /// A file of the kernel's, as text.
 fn read(path: impl Into<PathBuf>) -> Result<String, Error> {
     let path = path.into();

@@ -17,6 +17,7 @@ mod cores;
 pub mod definition;
 mod error;
 mod files;
+pub mod network;
 pub mod nginx;
 mod plan;
 mod progress;
@@ -28,12 +29,13 @@ mod run;
 mod sample;
 #[cfg(test)]
 mod schema;
-mod servers;
+pub mod servers;
 pub mod statistics;
 mod store;
+mod targets;
 
 pub use certificate::Certificate;
 pub use compare::{Change, Comparison, Measure, Outcome, compare};
 pub use error::{Error, Result};
-pub use run::{Finished, Options, resume, run};
+pub use run::{Finished, Options, resume, run, set_up};
 pub use store::{RESULT_FILE, load};

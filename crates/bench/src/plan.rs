@@ -14,7 +14,10 @@ use crate::result::Variable;
 const SLICE_OVERHEAD_S: f64 = 0.35;
 
 /// Opening a connection and shaking hands, in seconds: so much longer is the warm-up for each.
-pub(crate) const CONNECTION_S: f64 = 0.000_3;
+const CONNECTION_S: f64 = 0.000_3;
+
+/// The same where every connection has to have asked before the round is over, or it is none: with room to spare.
+const IDLE_CONNECTION_S: f64 = 0.002;
 
 /// Starting a server, in seconds.
 pub(crate) const SERVER_START_S: f64 = 0.4;
@@ -141,7 +144,7 @@ impl Plan {
     pub(crate) fn slice_s(&self, point: usize) -> f64 {
         let workload = &self.points[point].workload;
         let mut expected_s = self.warmup_s + self.measured_s + SLICE_OVERHEAD_S;
-        expected_s += f64::from(workload.connections) * CONNECTION_S;
+        expected_s += workload.opening_s();
         if workload.is_fresh() {
             expected_s += SERVER_START_S;
         }
@@ -158,6 +161,11 @@ impl Plan {
 }
 
 impl Workload {
+    /// How long opening its connections may take, in seconds.
+    pub(crate) fn opening_s(&self) -> f64 {
+        f64::from(self.connections) * if self.idle { IDLE_CONNECTION_S } else { CONNECTION_S }
+    }
+
     /// Whether each round needs a server that was started for it.
     pub(crate) fn is_fresh(&self) -> bool {
         self.fresh_server || self.cache == CacheState::Cold

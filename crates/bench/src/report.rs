@@ -10,6 +10,7 @@
 //! browser to load anything or to run a script.
 
 mod comparison;
+mod conditions;
 mod figures;
 pub(crate) mod number;
 mod page;
@@ -19,6 +20,7 @@ mod plot;
 pub(crate) mod quantity;
 mod scale;
 mod summary;
+mod targets;
 mod text;
 
 use std::{
@@ -84,7 +86,7 @@ pub fn write(runs: &[ExperimentRun], directory: &Path) -> Result<PathBuf, Report
     let figures: Vec<Vec<Vec<Figure>>> = sweeps.iter().map(of_sweep).collect();
     make(directory)?;
     for figure in figures.iter().flatten().flatten() {
-        write_file(&directory.join(&figure.file), &figure.plot.file(&figure.context))?;
+        write_file(&directory.join(&figure.file), &figure.plot.file(&figure.context, &figure.conditions))?;
     }
     let page = directory.join(PAGE);
     write_file(&page, &page::page(&sweeps, &figures))?;

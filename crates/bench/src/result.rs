@@ -56,6 +56,15 @@ pub struct ExperimentRun {
     pub skipped: Vec<String>,
     /// What the paper says.
     pub published: Vec<PublishedSeries>,
+    /// What it should come to.
+    #[serde(default)]
+    pub targets: Vec<Target>,
+    /// What the command line set otherwise than the experiment's file: variables of the load and of `[time]`.
+    #[serde(default)]
+    pub changed: BTreeMap<String, Vec<Variable>>,
+    /// What was wrong with the machine before anything was measured.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// It was interrupted: points are missing.
     pub incomplete: bool,
 }
@@ -88,6 +97,17 @@ pub struct ServerUsed {
     pub plaintext: bool,
 }
 
+/// The network that a point's bytes went over.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NetworkUsed {
+    /// "loopback", "veth pair between namespaces, MTU 1500", "192.0.2.7 on eth0".
+    pub path: String,
+    /// TCP's congestion control, as new sockets of the server had it: "cubic".
+    pub congestion_control: Reading<String>,
+    /// The queue disciplines of the interface that the server sent by: "noqueue", "mq, fq_codel".
+    pub queue_discipline: Reading<String>,
+}
+
 /// One server at one value of the sweep.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Point {
@@ -98,6 +118,9 @@ pub struct Point {
     pub variables: BTreeMap<String, Variable>,
     /// How the load client was called.
     pub client_command: Vec<String>,
+    /// The network between them.
+    #[serde(default)]
+    pub network: NetworkUsed,
     /// In the order in which they were run. Round n of one server is beside round n of the others in time.
     pub rounds: Vec<Round>,
 }
@@ -228,6 +251,25 @@ pub struct CoreTimes {
     pub steal_s: f64,
     /// Idle, waiting for disks included.
     pub idle_s: f64,
+}
+
+/// What a server should come to: the cost of its bytes or responses beside another's, or a figure by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// The server.
+    pub server: String,
+    /// At which points: those that have these values. All of them, where nothing is said.
+    pub at: BTreeMap<String, Variable>,
+    /// The field of a measurement; what the price of TLS is measured by where there is none.
+    pub quantity: Option<String>,
+    /// The server that it is divided by, round by round; the figure by itself where there is none.
+    pub beside: Option<String>,
+    /// Where that server is at another point than the first: the values in which the two differ.
+    pub beside_at: BTreeMap<String, Variable>,
+    /// It is only asked for where that server's version contains this.
+    pub beside_version: Option<String>,
+    /// The ratio or figure should not be above it.
+    pub most: f64,
 }
 
 /// One series of a paper.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use linerate_load::report::LoadReport;
 
 use crate::result::{
-    CoreTimes, ExperimentRun, MachineCost, Measurement, Point, ProcessCost, Reading, Round, SCHEMA,
-    ServerUsed, Setup, Variable,
+    CoreTimes, ExperimentRun, MachineCost, Measurement, NetworkUsed, Point, ProcessCost, Reading, Round,
+    SCHEMA, ServerUsed, Setup, Variable,
 };
 
 /// A run in which TLS costs 1.5 × plaintext.
@@ -30,6 +30,11 @@ pub(crate) fn run_of(servers: &[(&str, &[f64])]) -> ExperimentRun {
         server: (*name).to_owned(),
         variables: BTreeMap::from([("connections".to_owned(), Variable::Number(8.0))]),
         client_command: vec!["linerate".to_owned(), "load".to_owned()],
+        network: NetworkUsed {
+            path: "loopback".to_owned(),
+            congestion_control: Reading::Value("cubic".to_owned()),
+            queue_discipline: Reading::NotAvailable("a sample".to_owned()),
+        },
         rounds: costs.iter().map(|cost| Round::Measured(Box::new(measurement(*cost)))).collect(),
     };
     ExperimentRun {
@@ -51,6 +56,9 @@ pub(crate) fn run_of(servers: &[(&str, &[f64])]) -> ExperimentRun {
         points: servers.iter().map(point).collect(),
         skipped: Vec::new(),
         published: Vec::new(),
+        targets: Vec::new(),
+        changed: BTreeMap::new(),
+        warnings: Vec::new(),
         incomplete: false,
     }
 }

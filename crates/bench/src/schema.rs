@@ -3,7 +3,7 @@
 use linerate_schema::{published, schema_faults, unused_fields};
 use serde_json::{Value, json};
 
-use crate::result::{PublishedSeries, PublishedValue, Reading, Round, Variable};
+use crate::result::{PublishedSeries, PublishedValue, Reading, Round, Target, Variable};
 use crate::sample::sample_run;
 
 fn full_result() -> Value {
@@ -20,6 +20,18 @@ fn full_result() -> Value {
         quantity: "application_gbit_s".to_owned(),
         values,
     });
+    let at = |name: &str| [(name.to_owned(), Variable::Number(8.0))].into();
+    run.targets.push(Target {
+        server: "linerate user".to_owned(),
+        at: at("connections"),
+        quantity: Some("server_s_per_gb".to_owned()),
+        beside: Some("nginx tls".to_owned()),
+        beside_at: at("connections"),
+        beside_version: Some("OpenSSL 3.0".to_owned()),
+        most: 0.42,
+    });
+    run.changed.insert("connections".to_owned(), vec![Variable::Number(8.0)]);
+    run.warnings.push("core 0 is busy".to_owned());
     serde_json::to_value(run).unwrap()
 }
 

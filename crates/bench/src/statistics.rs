@@ -73,6 +73,12 @@ impl Summary {
         share(self.upper_quartile - self.lower_quartile, self.median)
     }
 
+    /// Whether the median may be quoted as one figure, as [`Ratio::is_settled`] has it.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.coverage >= LEAST_COVERAGE && self.uncertainty() <= SETTLED
+    }
+
     /// Width of the median's interval as a share of the median.
     #[must_use]
     pub fn uncertainty(&self) -> f64 {

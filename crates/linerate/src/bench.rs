@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, Subcommand};
 use linerate_bench::definition::catalogue::{self, EXPERIMENTS};
 use linerate_bench::definition::{Definition, VARIABLES};
-use linerate_bench::result::{ExperimentRun, Round};
+use linerate_bench::result::{ExperimentRun, Round, Variable};
 use linerate_bench::{Finished, Options, report};
 use linerate_config::CpuList;
 
@@ -37,6 +37,7 @@ Examples:
   linerate bench run engines --quick
   linerate bench run file-size handshakes --output results
   linerate bench run mine.toml --server 'nginx tls' --server 'linerate user' --rounds 9
+  linerate bench run in-step --set cipher=TLS_AES_128_GCM_SHA256 --set congestion_control=bbr+fq
   linerate bench run --resume linerate-bench/2026-11-21T101500-engines
   linerate bench run t7-connections --address 192.0.2.1 --clients peer1,peer2
       The load comes from two other machines, over ssh; linerate has to be on them.
@@ -45,6 +46,11 @@ The first interrupt (Ctrl-C) ends the run and keeps what was measured; --resume 
 
 Exit status: 0 if rounds were measured; 1 if none was, the run was interrupted or could not be
 written; 2 if the command line is wrong.";
+
+const SET_UP_EXAMPLES: &str = "\
+Examples:
+  sudo linerate bench setup
+  sudo linerate bench setup in-step keep-alive --mirror https://deb.example.org/debian";
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
@@ -78,6 +84,22 @@ enum BenchCommand {
         /// Print every variable that an experiment can fix or sweep
         #[arg(long, exclusive = true)]
         variables: bool,
+    },
+    /// Make beforehand what runs need: their files, and Debian 13's nginx on OpenSSL 3.5 (as root, by debootstrap)
+    #[command(after_help = SET_UP_EXAMPLES)]
+    Setup {
+        /// Experiments whose files are made
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// Where files and configurations are kept [default: ~/.cache/linerate/bench]
+        #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+        cache: Option<PathBuf>,
+        /// Where the Debian 13 tree is made [default: debian-13 in that folder]
+        #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+        debian13: Option<PathBuf>,
+        /// The Debian mirror that it comes from [default: debootstrap's own]
+        #[arg(long, value_name = "URL", value_hint = clap::ValueHint::Url)]
+        mirror: Option<String>,
     },
     /// Run experiments, and write a result and a report for each
     #[command(after_help = RUN_EXAMPLES)]
@@ -129,12 +151,21 @@ struct RunArguments {
 
     /// Go on with the run in DIR, with the settings that it began with
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath,
-          conflicts_with_all = ["names", "quick", "output", "servers", "rounds", "server_cpus", "client_cpus", "clients"])]
+          conflicts_with_all = ["names", "quick", "output", "servers", "without", "set", "rounds", "server_cpus", "client_cpus", "clients"])]
     resume: Option<PathBuf>,
 
     /// Measure only this server of the experiment's; can be repeated
     #[arg(long = "server", value_name = "SERVER")]
     servers: Vec<String>,
+
+    /// Leave this server out; can be repeated
+    #[arg(long, value_name = "SERVER", conflicts_with = "servers")]
+    without: Vec<String>,
+
+    /// Give a variable of the load another value, or several to be swept: cipher=TLS_AES_128_GCM_SHA256, network=veth,
+    /// congestion_control=cubic,bbr+fq; also measured_s, warmup_s and most_rounds; can be repeated
+    #[arg(long, value_name = "NAME=VALUES", value_parser = changed)]
+    set: Vec<(String, Vec<Variable>)>,
 
     /// Rounds of each point, instead of the experiment's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -143,6 +174,10 @@ struct RunArguments {
     /// Where files and configurations are kept [default: ~/.cache/linerate/bench]
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     cache: Option<PathBuf>,
+
+    /// The Debian 13 tree, which `linerate bench setup` makes [default: debian-13 in that folder]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    debian13: Option<PathBuf>,
 
     /// The servers' cores, as taskset -c writes them [default: the lower half]
     #[arg(long, value_name = "LIST", help_heading = "Machines")]
@@ -182,6 +217,12 @@ pub(crate) fn bench(arguments: BenchArguments) -> Result<ExitCode, Box<dyn Error
         BenchCommand::List { variables: true, .. } => crate::print(variables().as_bytes())?,
         BenchCommand::List { name: Some(name), .. } => crate::print(catalogue::text(&name)?.as_bytes())?,
         BenchCommand::List { .. } => crate::print(list()?.as_bytes())?,
+        BenchCommand::Setup { names, cache, debian13, mirror } => {
+            let options = Options { cache, debian13, ..Options::for_program(program()?) };
+            let interrupted = interrupted_by_signals()?;
+            let cache = linerate_bench::set_up(&names, &options, mirror.as_deref(), &interrupted)?;
+            crate::print(format!("everything is there: {}\n", cache.display()).as_bytes())?;
+        }
         BenchCommand::Run(arguments) => return run(&arguments),
         BenchCommand::Report { runs, output } => {
             let read: Vec<ExperimentRun> =
@@ -241,17 +282,22 @@ fn run(arguments: &RunArguments) -> Result<ExitCode, Box<dyn Error>> {
     Ok(status)
 }
 
+fn program() -> Result<PathBuf, String> {
+    std::env::current_exe()
+        .map_err(|error| format!("cannot find this program's own file, which serves and loads: {error}"))
+}
+
 fn options(arguments: &RunArguments) -> Result<Options, Box<dyn Error>> {
-    let program = std::env::current_exe()
-        .map_err(|error| format!("cannot find this program's own file, which serves and loads: {error}"))?;
     let ssh: Vec<String> = arguments.ssh.split_whitespace().map(str::to_owned).collect();
     Ok(Options {
-        program,
         command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         quick: arguments.quick,
         output: arguments.output.clone(),
         cache: arguments.cache.clone(),
         servers: arguments.servers.clone(),
+        without: arguments.without.clone(),
+        changed: arguments.set.iter().cloned().collect(),
+        debian13: arguments.debian13.clone(),
         rounds: arguments.rounds,
         server_cpus: arguments.server_cpus.clone(),
         client_cpus: arguments.client_cpus.clone(),
@@ -260,6 +306,7 @@ fn options(arguments: &RunArguments) -> Result<Options, Box<dyn Error>> {
         clients: arguments.clients.clone(),
         client_program: arguments.client_binary.clone(),
         ssh: if ssh.is_empty() { vec!["ssh".to_owned()] } else { ssh },
+        ..Options::for_program(program()?)
     })
 }
 
@@ -315,6 +362,14 @@ fn percent(text: &str) -> Result<f64, String> {
         Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok(percent),
         _ => Err("a number from 0 to 1000 is needed".to_owned()),
     }
+}
+
+/// `NAME=VALUE[,VALUE…]`
+fn changed(text: &str) -> Result<(String, Vec<Variable>), String> {
+    let (name, values) = text.split_once('=').ok_or("write it as NAME=VALUE or NAME=VALUE,VALUE")?;
+    // A value is a number where it can be one, else a word.
+    let values: Result<Vec<Variable>, _> = values.split(',').map(str::parse).collect();
+    Ok((name.to_owned(), values.unwrap_or_default()))
 }
 
 /// What begins with a dash would be an option of ssh's.

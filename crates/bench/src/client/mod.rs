@@ -1,6 +1,7 @@
 //! The load: how `linerate load` is called for a workload, here or on other machines over ssh.
 
 pub(crate) mod child;
+pub(crate) mod wrk;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,8 @@ pub(crate) enum Aim<'a> {
         /// The measured time, in seconds.
         measured_s: f64,
     },
+    /// To have the server allocate what it keeps however many connections there are.
+    Touch,
     /// To compare what is served with the files in this folder, on a few connections.
     Verify(&'a Path),
 }
@@ -71,6 +74,9 @@ pub(crate) struct ClientCommand {
 
 /// Stands for the certificate's file on another machine, whose name is only known there.
 const CA_PLACE: &str = "$ca";
+
+/// Connections that only have a server allocate what it allocates once.
+const TOUCHING_CONNECTIONS: u32 = 50;
 
 /// Of files larger than this only a part is compared.
 const VERIFIED_BYTES: u64 = 64_000_000;
@@ -129,6 +135,7 @@ impl Clients {
         let machines = self.count() as u32;
         let connections = match order.aim {
             Aim::Measure { .. } => order.workload.connections,
+            Aim::Touch => TOUCHING_CONNECTIONS.min(order.workload.connections),
             // Each machine asks once.
             Aim::Verify(_) => machines,
         };
@@ -194,10 +201,23 @@ fn arguments(order: &Order<'_>, connections: u32, threads: Option<usize>, ca: Op
             if workload.close {
                 add("--close", None);
             }
+            if workload.idle {
+                add("--once", None);
+            }
+            if workload.spin {
+                add("--spin", None);
+            }
             if workload.discard {
                 add("--discard", None);
             }
+            if let Some(bytes) = workload.receive_buffer_bytes {
+                add("--receive-buffer", Some(format!("{bytes}B")));
+            }
+            if let Some(bytes) = workload.segment_bytes {
+                add("--mss", Some(bytes.to_string()));
+            }
         }
+        Aim::Touch => add("-n", Some(connections.to_string())),
         Aim::Verify(files) => {
             // Every file once; the client takes the addresses in turn.
             add("-n", Some(workload.files.max(connections).to_string()));
@@ -262,6 +282,10 @@ mod tests {
             group: Some("X25519".to_owned()),
             handshake: Handshake::Resumed,
             requests_per_connection_s: Some(0.5),
+            idle: true,
+            spin: true,
+            receive_buffer_bytes: Some(32_768),
+            segment_bytes: Some(1448),
             ..Workload::default()
         };
         let commands = here().commands(&order(&workload));
@@ -269,7 +293,7 @@ mod tests {
         assert_eq!(
             commands[0].words.join(" "),
             "/bin/linerate load https://127.0.0.1:4433/1000-0.bin https://127.0.0.1:4433/1000-1.bin -c 3 -t 2 -d 2s \
-             --warmup 500ms -R 1.5 --range random:100 --close --discard --ca /run/it's.pem --tls 1.3 --cipher \
+             --warmup 500ms -R 1.5 --range random:100 --close --once --spin --discard --receive-buffer 32768B --mss 1448 --ca /run/it's.pem --tls 1.3 --cipher \
              TLS_AES_128_GCM_SHA256 --group X25519 --resume --json"
         );
     }

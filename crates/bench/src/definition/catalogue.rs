@@ -11,6 +11,11 @@ use crate::error::{Error, Result};
 pub const EXPERIMENTS: &[(&str, &str)] = &[
     ("t7-connections", include_str!("../../experiments/t7-connections.toml")),
     ("file-size", include_str!("../../experiments/file-size.toml")),
+    ("in-step", include_str!("../../experiments/in-step.toml")),
+    ("keep-alive", include_str!("../../experiments/keep-alive.toml")),
+    ("full-handshakes", include_str!("../../experiments/full-handshakes.toml")),
+    ("idle", include_str!("../../experiments/idle.toml")),
+    ("slow", include_str!("../../experiments/slow.toml")),
     ("engines", include_str!("../../experiments/engines.toml")),
     ("long-lived", include_str!("../../experiments/long-lived.toml")),
     ("handshakes", include_str!("../../experiments/handshakes.toml")),
@@ -65,6 +70,21 @@ mod tests {
                 let definition = Definition::parse(name, text, quick).unwrap();
                 assert_eq!(definition.name, *name);
                 assert!(!definition.source.is_empty(), "{name}");
+            }
+        }
+    }
+
+    /// A target whose point is never measured would be met by silence.
+    #[test]
+    fn every_target_is_for_a_point_that_is_measured() {
+        for (name, text) in EXPERIMENTS {
+            let definition = Definition::parse(name, text, false).unwrap();
+            for target in &definition.targets {
+                let servers = std::iter::once(&target.server).chain(&target.beside);
+                assert!(servers.into_iter().all(|server| definition.servers.contains(server)), "{name}");
+                for (variable, value) in target.at.iter().chain(&target.beside_at) {
+                    assert!(definition.sweep[variable].contains(value), "{name}: {variable} = {value}");
+                }
             }
         }
     }

@@ -13,10 +13,10 @@ use serde::Deserialize;
 
 pub(crate) use workload::is_of_tls;
 pub use workload::{
-    CacheState, CertificateKind, Handshake, TlsVersion, VARIABLES, VariableDocument, Workload,
+    CacheState, CertificateKind, Handshake, LoadProgram, TlsVersion, VARIABLES, VariableDocument, Workload,
 };
 
-use crate::result::{PublishedSeries, Variable};
+use crate::result::{PublishedSeries, Target, Variable};
 
 /// An experiment as its file says it.
 #[derive(Clone, Debug)]
@@ -47,6 +47,8 @@ pub struct Definition {
     pub own_servers: Vec<OwnServer>,
     /// What the paper says.
     pub published: Vec<PublishedSeries>,
+    /// What it should come to.
+    pub targets: Vec<Target>,
 }
 
 /// How long, and how often.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{Definition, OwnServer, Time, Workload};
 use crate::error::{Error, Result};
 use crate::report;
-use crate::result::{PublishedSeries, PublishedValue, Variable};
+use crate::result::{PublishedSeries, PublishedValue, Target, Variable};
 use crate::servers;
 
 const MOST_POINTS: usize = 10_000;
@@ -36,6 +36,23 @@ struct File {
     own_servers: Vec<OwnServer>,
     #[serde(default)]
     published: Vec<Published>,
+    #[serde(default, rename = "target")]
+    targets: Vec<WrittenTarget>,
+}
+
+/// A [`Target`] as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenTarget {
+    server: String,
+    #[serde(default)]
+    at: BTreeMap<String, Value>,
+    quantity: Option<String>,
+    beside: Option<String>,
+    #[serde(default)]
+    beside_at: BTreeMap<String, Value>,
+    beside_version: Option<String>,
+    most: f64,
 }
 
 /// What `--quick` changes. Tables replace only what they name.
@@ -92,7 +109,7 @@ impl Definition {
         Ok(definition)
     }
 
-    fn check(&self) -> std::result::Result<(), String> {
+    pub(crate) fn check(&self) -> std::result::Result<(), String> {
         is_file_name(&self.name)?;
         let quantities: Vec<&str> = report::quantity_names().collect();
         known("quantity", self.quantities.iter(), &quantities)?;
@@ -102,7 +119,25 @@ impl Definition {
         }
         self.check_servers()?;
         self.check_variables()?;
+        self.check_targets(&quantities)?;
         self.check_time()
+    }
+
+    fn check_targets(&self, quantities: &[&str]) -> std::result::Result<(), String> {
+        let own = self.own_servers.iter().map(|own| own.name.as_str());
+        let servers: Vec<&str> = servers::BUILT_IN.iter().copied().chain(own).collect();
+        let variables: Vec<&str> = self.sweep.keys().chain(self.fixed.keys()).map(String::as_str).collect();
+        for target in &self.targets {
+            let wrong = |reason| format!("[[target]] {reason}");
+            known("server", std::iter::once(&target.server).chain(&target.beside), &servers)
+                .map_err(wrong)?;
+            known("quantity", &target.quantity, quantities).map_err(wrong)?;
+            known("variable", target.at.keys().chain(target.beside_at.keys()), &variables).map_err(wrong)?;
+            if !(target.most > 0.0 && target.most.is_finite()) {
+                return Err("[[target]] most: a number above 0 is needed".to_owned());
+            }
+        }
+        Ok(())
     }
 
     fn check_servers(&self) -> std::result::Result<(), String> {
@@ -176,9 +211,6 @@ impl Definition {
 
 impl File {
     fn into_definition(self, text: &str, quick: bool) -> Definition {
-        let variables = |table: BTreeMap<String, Value>| -> BTreeMap<String, Variable> {
-            table.into_iter().map(|(name, value)| (name, value.into())).collect()
-        };
         let lists = |table: BTreeMap<String, Vec<Value>>| -> BTreeMap<String, Vec<Variable>> {
             table
                 .into_iter()
@@ -199,6 +231,7 @@ impl File {
             time: self.time,
             own_servers: self.own_servers,
             published: self.published.into_iter().map(PublishedSeries::from).collect(),
+            targets: self.targets.into_iter().map(Target::from).collect(),
         };
         if quick {
             definition.servers = self.quick.servers.unwrap_or(definition.servers);
@@ -207,6 +240,24 @@ impl File {
             definition.time = self.quick.time.unwrap_or(definition.time);
         }
         definition
+    }
+}
+
+fn variables(table: BTreeMap<String, Value>) -> BTreeMap<String, Variable> {
+    table.into_iter().map(|(name, value)| (name, value.into())).collect()
+}
+
+impl From<WrittenTarget> for Target {
+    fn from(written: WrittenTarget) -> Self {
+        Self {
+            server: written.server,
+            at: variables(written.at),
+            quantity: written.quantity,
+            beside: written.beside,
+            beside_at: variables(written.beside_at),
+            beside_version: written.beside_version,
+            most: written.most,
+        }
     }
 }
 
@@ -297,6 +348,12 @@ name = "They"
 source = "Their paper, figure 1"
 quantity = "application_gbit_s"
 values = [[10, 3.5], ["disk", 6, 12]]
+
+[[target]]
+server = "linerate user"
+at.tls = "1.3"
+beside = "nginx plaintext"
+most = 0.9
 "#;
 
     fn parse(text: &str) -> std::result::Result<Definition, String> {
@@ -313,6 +370,12 @@ values = [[10, 3.5], ["disk", 6, 12]]
         let values = &small.published[0].values;
         assert_eq!((values[0].low, values[0].high), (3.5, 3.5));
         assert_eq!((&values[1].at, values[1].high), (&Variable::Word("disk".to_owned()), 12.0));
+        let target = &small.targets[0];
+        assert_eq!(
+            (target.server.as_str(), target.beside.as_deref()),
+            ("linerate user", Some("nginx plaintext"))
+        );
+        assert_eq!((&target.at["tls"], target.most), (&Variable::Word("1.3".to_owned()), 0.9));
     }
 
     #[test]
@@ -347,6 +410,17 @@ values = [[10, 3.5], ["disk", 6, 12]]
             ("command = [\"serve-it\", \"{port}\"]", "", "either `like` or `command` is needed"),
             ("\"mine\"]", "\"mine\", \"mine\"]", "named twice"),
             ("name = \"mine\"", "name = \"nginx tls\"", "is not a name of its own"),
+            ("most = 0.9", "most = 0", "[[target]] most: a number above 0 is needed"),
+            (
+                "beside = \"nginx plaintext\"",
+                "beside = \"nginx plain\"",
+                "[[target]] unknown server \"nginx plain\"",
+            ),
+            (
+                "at.tls = \"1.3\"",
+                "at.tsl = \"1.3\"",
+                "[[target]] unknown variable \"tsl\"; did you mean \"tls\"?",
+            ),
         ] {
             let error = parse(&SMALL.replacen(old, new, 1)).unwrap_err();
             assert!(error.contains(wanted), "{new}: {error}");

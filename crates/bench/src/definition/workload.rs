@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use linerate_config::nearest;
 
+use crate::network::{NetworkKind, Sending};
 use crate::result::Variable;
 
 /// Everything that determines one load.
@@ -40,6 +41,20 @@ pub struct Workload {
     pub requests_per_connection_s: Option<f64>,
     /// The server is started anew for each round.
     pub fresh_server: bool,
+    /// Each connection asks once, and is idle for the rest of the round.
+    pub idle: bool,
+    /// The program that makes the load.
+    pub client: LoadProgram,
+    /// The client asks the kernel again and again instead of sleeping: nobody has to wake it.
+    pub spin: bool,
+    /// The receive buffer of each connection of the client; the kernel's choice where there is none.
+    pub receive_buffer_bytes: Option<u32>,
+    /// The largest segment that the server may send; the path's where there is none.
+    pub segment_bytes: Option<u32>,
+    /// The network between server and client.
+    pub network: NetworkKind,
+    /// How the server's end sends; as the machine does where there is none.
+    pub sending: Option<Sending>,
 }
 
 /// What connections begin with.
@@ -67,6 +82,15 @@ pub enum CertificateKind {
     Ecdsa,
     /// RSA with 2048 bits.
     Rsa,
+}
+
+/// The program that makes the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadProgram {
+    /// `linerate load`.
+    Linerate,
+    /// wrk: OpenSSL's client, which reads and decrypts everything.
+    Wrk,
 }
 
 /// Whether files are in the page cache.
@@ -126,6 +150,27 @@ pub const VARIABLES: &[VariableDocument] = &[
         "requests of each connection in a second [as many as it can]",
     ),
     variable("fresh_server", false, "true: the server is started anew for each round [false]"),
+    variable("idle", false, "true: each connection asks once, and is then kept open and idle [false]"),
+    variable("client", false, "the program that makes the load: \"linerate\" or \"wrk\" [\"linerate\"]"),
+    variable("spin", false, "true: the client never sleeps, so that nobody has to wake it [false]"),
+    variable(
+        "receive_buffer_bytes",
+        false,
+        "receive buffer of each of the client's connections [the kernel's]",
+    ),
+    variable("segment_bytes", false, "the largest segment that the server may send [the path's]"),
+    variable(
+        "network",
+        false,
+        "\"host\": the machine's own, \"loopback\": that of a namespace, \"veth\": a pair between two, MTU 1500 (the last \
+         two as root) [\"host\"]",
+    ),
+    variable(
+        "congestion_control",
+        false,
+        "TCP's, and the queue discipline after a plus: \"cubic\", \"bbr\", \"bbr+fq\"; in a namespace, as root [the \
+         machine's]",
+    ),
 ];
 
 impl Default for Workload {
@@ -146,6 +191,13 @@ impl Default for Workload {
             cache: CacheState::Hot,
             requests_per_connection_s: None,
             fresh_server: false,
+            idle: false,
+            client: LoadProgram::Linerate,
+            spin: false,
+            receive_buffer_bytes: None,
+            segment_bytes: None,
+            network: NetworkKind::Host,
+            sending: None,
         }
     }
 }
@@ -189,6 +241,25 @@ impl Workload {
             "fresh_server" => {
                 self.fresh_server = one_of(value, &[("false", false), ("true", true)]).map_err(at)?;
             }
+            "idle" => self.idle = one_of(value, &[("false", false), ("true", true)]).map_err(at)?,
+            "client" => {
+                let words = [("linerate", LoadProgram::Linerate), ("wrk", LoadProgram::Wrk)];
+                self.client = one_of(value, &words).map_err(at)?;
+            }
+            "spin" => self.spin = one_of(value, &[("false", false), ("true", true)]).map_err(at)?,
+            "receive_buffer_bytes" => {
+                self.receive_buffer_bytes = Some(whole(value, 1024, 1 << 30).map_err(at)?);
+            }
+            "segment_bytes" => self.segment_bytes = Some(whole(value, 88, 65_483).map_err(at)?),
+            "network" => {
+                let words = [
+                    ("host", NetworkKind::Host),
+                    ("loopback", NetworkKind::Loopback),
+                    ("veth", NetworkKind::Veth),
+                ];
+                self.network = one_of(value, &words).map_err(at)?;
+            }
+            "congestion_control" => self.sending = Some(sending(value).map_err(at)?),
             unknown => return Err(unknown_variable(unknown)),
         }
         Ok(())
@@ -238,6 +309,12 @@ fn word(value: &Variable) -> Result<String, String> {
     }
 }
 
+fn sending(value: &Variable) -> Result<Sending, String> {
+    let wanted =
+        || "the name of a congestion control is needed, with a queue discipline after a plus if it matters";
+    Sending::parse(&word(value)?).ok_or_else(|| wanted().to_owned())
+}
+
 fn one_of<T: Copy>(value: &Variable, words: &[(&str, T)]) -> Result<T, String> {
     let written = value.to_string();
     let found = words.iter().find(|(word, _)| *word == written).map(|(_, value)| *value);
@@ -263,9 +340,9 @@ mod tests {
     #[test]
     fn every_documented_variable_can_be_set_and_no_other() {
         for variable in VARIABLES {
-            let tried = [Variable::Number(1000.0), "true".parse().unwrap(), "full".parse().unwrap()]
+            let tried = [Variable::Number(1024.0), "true".parse().unwrap(), "full".parse().unwrap()]
                 .into_iter()
-                .chain(["1.3", "hot", "ecdsa"].map(|word| Variable::Word(word.to_owned())));
+                .chain(["1.3", "hot", "ecdsa", "veth", "wrk"].map(|word| Variable::Word(word.to_owned())));
             let mut set = 0;
             for value in tried {
                 set += usize::from(Workload::default().set(variable.name, &value).is_ok());
@@ -300,6 +377,17 @@ mod tests {
                 "requests_per_connection_s: a number above 0 is needed",
             ),
             ("cipher", Variable::Word("--insecure".to_owned()), "cipher: a name in quotes is needed"),
+            (
+                "network",
+                Variable::Word("vth".to_owned()),
+                "network: \"vth\" is none of host, loopback, veth; did you mean \"veth\"?",
+            ),
+            (
+                "congestion_control",
+                Variable::Word("bbr fq".to_owned()),
+                "congestion_control: the name of a congestion control is needed, with a queue discipline after a plus if it \
+                 matters",
+            ),
         ] {
             assert_eq!(workload.set(name, &value).unwrap_err(), wanted);
         }

@@ -1,7 +1,7 @@
 //! Which quantities of a run are drawn, and how points become marks.
 
 use super::{
-    number,
+    conditions, number,
     panel::{self, Cell, Panel, Sweep},
     plot::{Failure, Horizontal, Mark, Plot, Published, PublishedValue, Series},
     quantity::{self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, PER_CONNECTION, Quantity, WIRE},
@@ -14,6 +14,8 @@ pub(super) struct Figure {
     pub plot: Plot,
     /// Experiment and panel.
     pub context: String,
+    /// Congestion control, processor, kernel.
+    pub conditions: String,
     /// "t7-connections-application_gbit_s.svg"
     pub file: String,
 }
@@ -32,7 +34,8 @@ pub(super) fn figures(sweep: &Sweep<'_>, panel: &Panel<'_>, number: usize) -> Ve
         };
         let middle = if sweep.panels.len() > 1 { format!("-{}", number + 1) } else { String::new() };
         let file = format!("{}{middle}-{}.svg", file_name(&sweep.run.name), quantity.key);
-        (!plot.is_empty()).then_some(Figure { plot, context, file })
+        let conditions = conditions::of_panel(sweep.run, panel);
+        (!plot.is_empty()).then_some(Figure { plot, context, conditions, file })
     };
     quantities.iter().filter_map(figure).collect()
 }

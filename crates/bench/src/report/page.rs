@@ -4,6 +4,7 @@ mod commands;
 mod environment;
 mod latency;
 mod tables;
+mod targets;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -96,6 +97,7 @@ fn experiment(place: usize, sweep: &Sweep<'_>, figures: &[Vec<Figure>], one_of_s
             }
             (in_short(sweep))
             @for (panel, figures) in sweep.panels.iter().zip(figures) { (panel_part(sweep, panel, figures)) }
+            (targets::section(sweep))
             (tables::published(sweep))
             (tables::failures(sweep))
             (commands::section(sweep))
@@ -128,7 +130,7 @@ fn panel_part(sweep: &Sweep<'_>, panel: &Panel<'_>, figures: &[Figure]) -> Marku
                 div.figures {
                     @for figure in figures {
                         figure {
-                            figcaption { (figure.plot.title) }
+                            figcaption { (figure.plot.title) small { (figure.conditions) } }
                             (figure.plot.figure(Width::Wide))
                             (figure.plot.figure(Width::Narrow))
                         }

@@ -65,7 +65,15 @@ impl<'run> Sweep<'run> {
         };
         let (held, varied): (Vec<&String>, Vec<&String>) = names.into_iter().partition(is_held);
         let value = |name: &String| run.points.iter().find_map(|point| point.variables.get(name));
-        let held = held.into_iter().filter_map(|name| Some(pair(name, value(name)?))).collect();
+        let mut held: Vec<String> =
+            held.into_iter().filter_map(|name| Some(pair(name, value(name)?))).collect();
+        // What the command line set to one value, no point has among its variables.
+        held.extend(
+            run.changed
+                .iter()
+                .filter(|(_, values)| values.len() == 1)
+                .map(|(name, values)| pair(name, &values[0])),
+        );
         let panels = combinations(run, &varied)
             .into_iter()
             .map(|combination| {

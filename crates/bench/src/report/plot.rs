@@ -176,11 +176,13 @@ impl Plot {
         }
     }
 
-    /// The figure as a file of its own, with title, style and background. `context` names experiment and panel.
-    pub(super) fn file(&self, context: &str) -> String {
+    /// The figure as a file of its own, with title, style and background. `context` names experiment and panel,
+    /// `conditions` what it was measured under.
+    pub(super) fn file(&self, context: &str, conditions: &str) -> String {
         let Drawing { markup, height } = self.draw(Width::Wide);
         let room = Width::Wide.pixels();
-        let note = words::wrap(&self.note, 11.0, room);
+        let mut note = words::wrap(conditions, 11.0, room);
+        note.extend(words::wrap(&self.note, 11.0, room));
         let title_height = 40.0 + 14.0 * note.len() as f64;
         let (width, height) = (room + 2.0 * PADDING, (height + title_height + 2.0 * PADDING).ceil());
         let document = html! {

@@ -1,13 +1,14 @@
 //! A run for the terminal: findings, then a table of every point.
 
 use super::{
-    figures, number,
+    conditions, figures, number,
     panel::{self, Panel, Sweep},
     quantity::{
         self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, DEMAND, HANDSHAKES, Quantity, RESPONSES,
     },
-    summary,
+    summary, targets,
 };
+use crate::targets::judged;
 
 /// Sentences are broken at this many letters.
 const WIDTH: usize = 100;
@@ -22,7 +23,15 @@ pub(super) fn text(sweep: &Sweep<'_>) -> String {
         if !panel.label.is_empty() {
             text.push_str(&format!("{}\n", panel.label));
         }
+        text.push_str(&format!("{}\n", conditions::of_panel(sweep.run, panel)));
         text.push_str(&aligned(&rows(sweep, panel)));
+    }
+    let targets: Vec<Vec<String>> = targets::rows(sweep, &judged(sweep.run))
+        .into_iter()
+        .map(|row| vec![row.server, row.of, row.found, format!("≤ {}", row.most), row.verdict])
+        .collect();
+    if !targets.is_empty() {
+        text.push_str(&format!("\ntargets\n{}", aligned(&targets)));
     }
     text.push('\n');
     text.push_str(&bullets(&summary::sentences(sweep), '•'));

@@ -4,13 +4,16 @@
 //! that fails is marked as failed, and what was broken off can be gone on with ([`resume`]).
 
 mod limits;
+mod networks;
 mod pool;
 mod prepare;
+mod quiet;
 mod session;
 mod settling;
 mod slice;
 
-use std::net::IpAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -18,7 +21,10 @@ use linerate_config::CpuList;
 
 use crate::definition::{Definition, catalogue};
 use crate::error::Result;
-use crate::result::ExperimentRun;
+use crate::files::Files;
+use crate::plan::Plan;
+use crate::result::{ExperimentRun, Variable};
+use crate::servers::debian13;
 use crate::store;
 use session::Session;
 
@@ -37,8 +43,14 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// Of the experiment's servers, only these; all of them where there is none.
     pub servers: Vec<String>,
+    /// Of the experiment's servers, not these.
+    pub without: Vec<String>,
     /// Rounds, instead of the experiment's.
     pub rounds: Option<u32>,
+    /// Variables of the load, swept where they have several values, and times: `warmup_s`, `measured_s`, `most_rounds`.
+    pub changed: BTreeMap<String, Vec<Variable>>,
+    /// The Debian 13 tree; the one in the cache folder where there is none.
+    pub debian13: Option<PathBuf>,
     /// The servers' cores.
     pub server_cpus: Option<CpuList>,
     /// The load client's cores.
@@ -53,6 +65,32 @@ pub struct Options {
     pub client_program: String,
     /// ssh, with its options.
     pub ssh: Vec<String>,
+}
+
+impl Options {
+    /// An experiment as its file has it, on loopback, with this program as server and client.
+    #[must_use]
+    pub fn for_program(program: PathBuf) -> Self {
+        Self {
+            program,
+            command: Vec::new(),
+            quick: false,
+            output: None,
+            cache: None,
+            servers: Vec::new(),
+            without: Vec::new(),
+            rounds: None,
+            changed: BTreeMap::new(),
+            debian13: None,
+            server_cpus: None,
+            client_cpus: None,
+            address: Ipv4Addr::LOCALHOST.into(),
+            interface: None,
+            clients: Vec::new(),
+            client_program: "linerate".to_owned(),
+            ssh: vec!["ssh".to_owned()],
+        }
+    }
 }
 
 /// A run that is over, or was broken off.
@@ -72,6 +110,29 @@ pub fn run(asked: &str, options: &Options, interrupted: &AtomicBool) -> Result<F
     let mut definition = catalogue::find(asked, options.quick)?;
     prepare::adjust(&mut definition, options)?;
     Session::begin(definition, options, interrupted)?.measure()
+}
+
+/// Makes beforehand what runs need: the Debian 13 tree (from `mirror`, or debootstrap's own choice), and the files of the
+/// experiments `asked`. Returns the cache folder.
+///
+/// # Errors
+/// What is missing for that, or went wrong.
+pub fn set_up(
+    asked: &[String],
+    options: &Options,
+    mirror: Option<&str>,
+    interrupted: &AtomicBool,
+) -> Result<PathBuf> {
+    let (cache, _alone) = prepare::lock_cache(options)?;
+    let files = Files::in_cache(&cache)?;
+    for name in asked {
+        let definition = catalogue::find(name, options.quick)?;
+        for point in &Plan::new(&definition, &[true]).points {
+            files.make(&point.workload, interrupted)?;
+        }
+    }
+    debian13::make(&prepare::programs(options, &cache).debian13, mirror)?;
+    Ok(cache)
 }
 
 /// Goes on with the run in `folder`. Of `options` only what concerns programs and folders counts; everything else is as

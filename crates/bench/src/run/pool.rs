@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use super::networks::{self, NetworkSetting, Networks};
 use super::prepare::Contestant;
 use crate::certificate::Certificate;
 use crate::client::child::{self, Beside, LoadFailure, NoMeter};
-use crate::client::{Aim, Clients, Order};
+use crate::client::{Aim, ClientCommand, Clients, Order};
 use crate::definition::{CertificateKind, Workload};
 use crate::error::{Error, Result};
 use crate::files::Files;
@@ -29,6 +29,7 @@ struct Setup {
     certificate: CertificateKind,
     record_bytes: Option<u32>,
     group: Option<String>,
+    network: NetworkSetting,
 }
 
 /// How a setup has done so far.
@@ -41,8 +42,8 @@ struct History {
 /// The servers of a run.
 #[derive(Debug)]
 pub(super) struct Pool {
-    /// Where they listen.
-    pub(super) address: IpAddr,
+    /// Where they and their clients are.
+    pub(super) networks: Networks,
     /// Below it each has a folder of its own.
     pub(super) folder: PathBuf,
     /// Their cores.
@@ -79,7 +80,7 @@ pub(super) struct Wish<'a> {
 impl Pool {
     /// An empty one.
     pub(super) fn new(
-        address: IpAddr,
+        networks: Networks,
         folder: PathBuf,
         cores: Vec<usize>,
         most_connections: u32,
@@ -87,10 +88,10 @@ impl Pool {
         fs::create_dir_all(&folder).map_err(Error::file("cannot create", &folder))?;
         let mut certificates = BTreeMap::new();
         for kind in [CertificateKind::Ecdsa, CertificateKind::Rsa] {
-            certificates.insert(kind, Certificate::make(&folder, kind, &[address])?);
+            certificates.insert(kind, Certificate::make(&folder, kind, &networks.addresses())?);
         }
         Ok(Self {
-            address,
+            networks,
             folder,
             cores,
             most_connections,
@@ -148,6 +149,15 @@ impl Pool {
             .or_else(|| self.certificates.get(&wish.workload.certificate).map(|made| made.chain.clone()))
     }
 
+    /// Has load clients be run at their end of the network.
+    pub(super) fn put_at_client(&self, commands: &mut [ClientCommand], workload: &Workload) {
+        if let Some((network, _)) = self.networks.of(workload) {
+            for command in commands {
+                command.words = network.at_client(std::mem::take(&mut command.words));
+            }
+        }
+    }
+
     /// How a server was started first, and every configuration that it was started with.
     pub(super) fn launched(&self, server: usize) -> Option<(Vec<String>, String)> {
         let launches = self.launches.get(&server)?;
@@ -195,7 +205,9 @@ impl Pool {
     ) -> std::result::Result<(Launch, RunningServer), Broken> {
         let unlogged = |reason: String| Broken { reason, log: Vec::new() };
         let candidate = &wish.contestant.candidate;
-        let address = pick_address(candidate, self.address).map_err(unlogged)?;
+        let (network, _) =
+            self.networks.of(wish.workload).ok_or_else(|| unlogged("its network is not up".to_owned()))?;
+        let address = pick_address(candidate, network).map_err(unlogged)?;
         let folder = self.folder.join(format!("{}-{}", wish.server, setup.folder_name()));
         fs::create_dir_all(&folder)
             .map_err(|error| unlogged(format!("cannot create {}: {error}", folder.display())))?;
@@ -212,7 +224,8 @@ impl Pool {
             folder: &folder,
             workload: &workload,
         };
-        let launch = candidate.launch(&place).map_err(unlogged)?;
+        let mut launch = candidate.launch(&place).map_err(unlogged)?;
+        launch.command = network.at_server(launch.command);
         let server = RunningServer::start(&launch, address, &self.cores, &folder)?;
         Ok((launch, server))
     }
@@ -227,7 +240,8 @@ impl Pool {
             ca: ca.as_deref(),
             aim: Aim::Verify(&wish.files.root),
         };
-        let commands = verifier.commands(&order);
+        let mut commands = verifier.commands(&order);
+        self.put_at_client(&mut commands, wish.workload);
         let beside = Beside { server, interrupted: wish.interrupted, limit: VERIFY_LIMIT };
         let broken = |server: &RunningServer, reason: String| {
             NoServer::Broken(server.broken(format!("it does not serve the files as they are: {reason}")))
@@ -251,6 +265,7 @@ impl Setup {
             certificate: workload.certificate,
             record_bytes: workload.record_bytes,
             group: workload.group.clone(),
+            network: networks::setting_of(workload),
         }
     }
 
@@ -262,7 +277,9 @@ impl Setup {
         let record = self.record_bytes.map(|bytes| format!("-{bytes}")).unwrap_or_default();
         let group: String =
             self.group.iter().flat_map(|group| group.chars()).filter(char::is_ascii_alphanumeric).collect();
-        format!("{kind}{record}-{group}").trim_end_matches('-').to_owned()
+        let network = networks::title(&self.network);
+        let parts = [format!("{kind}{record}"), group, network];
+        parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("-")
     }
 
     /// For the reader of several configurations.

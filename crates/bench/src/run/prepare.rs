@@ -1,22 +1,22 @@
 //! What is settled before anything is started: folders, cores, which servers can be run, which points can be measured.
 
 use std::fs::{self, File};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use linerate_config::nearest;
 use rustix::fs::FlockOperation;
 
+use super::networks::Networks;
 use super::{Options, limits};
-use crate::client::Clients;
+use crate::client::{Clients, wrk};
 use crate::compare::name_of;
 use crate::cores::Cores;
 use crate::definition::{CacheState, Definition};
 use crate::error::{Error, Result};
 use crate::files::Files;
 use crate::plan::{Plan, PlannedPoint};
-use crate::result::{ExperimentRun, Setup};
-use crate::servers::Candidate;
+use crate::result::{ExperimentRun, Setup, Variable};
+use crate::servers::{Candidate, Programs, debian13};
 
 /// A server that can be run here.
 #[derive(Debug)]
@@ -43,9 +43,38 @@ pub(super) fn adjust(definition: &mut Definition, options: &Options) -> Result<(
     if !options.servers.is_empty() {
         definition.servers.retain(|name| options.servers.contains(name));
     }
+    definition.servers.retain(|name| !options.without.contains(name));
     if let Some(rounds) = options.rounds {
         definition.time.rounds = rounds;
         definition.time.most_rounds = None;
+    }
+    for (name, values) in &options.changed {
+        change(definition, name, values).map_err(Error::Asked)?;
+    }
+    definition.check().map_err(|reason| Error::Asked(format!("{}: {reason}", definition.name)))
+}
+
+/// Gives a variable another value, or several that are swept; or a time of `[time]`.
+fn change(definition: &mut Definition, name: &str, values: &[Variable]) -> std::result::Result<(), String> {
+    let time = &mut definition.time;
+    let as_rounds = |value: f64| if value.fract() == 0.0 { Some(value as u32) } else { None };
+    match (name, values) {
+        ("warmup_s", [Variable::Number(seconds)]) => time.warmup_s = *seconds,
+        ("measured_s", [Variable::Number(seconds)]) => time.measured_s = *seconds,
+        ("most_rounds", [Variable::Number(rounds)]) => {
+            time.most_rounds = Some(as_rounds(*rounds).ok_or("most_rounds: a whole number is needed")?);
+        }
+        ("warmup_s" | "measured_s" | "most_rounds", _) => {
+            return Err(format!("{name}: one number is needed"));
+        }
+        (name, [one]) if name != definition.axis => {
+            definition.sweep.remove(name);
+            definition.fixed.insert(name.to_owned(), one.clone());
+        }
+        (name, several) => {
+            definition.fixed.remove(name);
+            definition.sweep.insert(name.to_owned(), several.to_vec());
+        }
     }
     Ok(())
 }
@@ -63,6 +92,7 @@ pub(super) fn as_before(options: &Options, folder: &Path, earlier: &ExperimentRu
         output: Some(folder.to_path_buf()),
         servers: earlier.servers.iter().map(|server| server.name.clone()).collect(),
         rounds: Some(earlier.rounds_planned),
+        changed: earlier.changed.clone(),
         server_cpus: list(server_cores)?,
         client_cpus: list(client_cores)?,
         address: address.parse().map_err(|_| unreadable("address"))?,
@@ -138,14 +168,20 @@ fn reachable_over_loopback(options: &Options) -> Result<()> {
     })
 }
 
+/// The programs that are not looked for.
+pub(super) fn programs(options: &Options, cache: &Path) -> Programs {
+    let debian13 = options.debian13.clone().unwrap_or_else(|| cache.join(debian13::FOLDER));
+    Programs { linerate: options.program.clone(), debian13 }
+}
+
 /// The servers that can be run here; why the others cannot goes to `skipped`.
 pub(super) fn contestants(
     definition: &Definition,
-    program: &Path,
+    programs: &Programs,
     skipped: &mut Vec<String>,
 ) -> Vec<Contestant> {
     let candidates = definition.servers.iter().filter_map(|name| {
-        let candidate = Candidate::new(name, &definition.own_servers, program);
+        let candidate = Candidate::new(name, &definition.own_servers, programs);
         if candidate.is_none() {
             skipped.push(format!("{name}: there is no such server"));
         }
@@ -167,12 +203,14 @@ pub(super) fn feasible_plan(
     definition: &Definition,
     contestants: &[Contestant],
     files: &Files,
+    clients: &Clients,
+    networks: &mut Networks,
     skipped: &mut Vec<String>,
 ) -> Plan {
     let is_plaintext: Vec<bool> =
         contestants.iter().map(|contestant| contestant.candidate.is_plaintext()).collect();
     let mut plan = Plan::new(definition, &is_plaintext);
-    for reason in plan.without(|point| infeasible(point, contestants, files)) {
+    for reason in plan.without(|point| infeasible(point, contestants, files, clients, networks)) {
         if !skipped.contains(&reason) {
             skipped.push(reason);
         }
@@ -180,11 +218,23 @@ pub(super) fn feasible_plan(
     plan
 }
 
-fn infeasible(point: &PlannedPoint, contestants: &[Contestant], files: &Files) -> Option<String> {
+fn infeasible(
+    point: &PlannedPoint,
+    contestants: &[Contestant],
+    files: &Files,
+    clients: &Clients,
+    networks: &mut Networks,
+) -> Option<String> {
     let Contestant { candidate, version } = &contestants[point.server];
     let workload = &point.workload;
     if let Some(reason) = candidate.refusal(version, workload) {
         return Some(format!("{}: {reason}", name_of(&candidate.name, &point.variables)));
+    }
+    if let Some(reason) = wrk::refusal(workload, clients) {
+        return Some(reason);
+    }
+    if let Err(reason) = networks.bring_up(workload) {
+        return Some(reason);
     }
     let connections = workload.connections;
     if let Some(reason) = limits::too_many_connections(connections) {
@@ -197,38 +247,4 @@ fn infeasible(point: &PlannedPoint, contestants: &[Contestant], files: &Files) -
     reason.map(|reason| {
         format!("cache {}: {reason}", if workload.cache == CacheState::Hot { "hot" } else { "cold" })
     })
-}
-
-/// The interface whose counters show the load: the one that has the address.
-pub(super) fn interface_of(address: IpAddr) -> Option<String> {
-    if address.is_loopback() {
-        return Some("lo".to_owned());
-    }
-    let output = std::process::Command::new("ip").args(["-oneline", "address"]).output().ok()?;
-    interface_in(&String::from_utf8_lossy(&output.stdout), address)
-}
-
-/// `2: eth0    inet 192.0.2.7/24 brd ...`
-fn interface_in(text: &str, address: IpAddr) -> Option<String> {
-    text.lines().find_map(|line| {
-        let mut words = line.split_ascii_whitespace().skip(1);
-        let (name, _family, network) = (words.next()?, words.next()?, words.next()?);
-        let has_it = network.split('/').next()?.parse::<IpAddr>().ok()? == address;
-        has_it.then(|| name.split('@').next().unwrap_or(name).to_owned())
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_interface_is_the_one_with_the_address() {
-        let text = "1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever\n\
-                    2: eth0    inet 192.0.2.7/24 brd 192.0.2.255 scope global eth0\n\
-                    3: veth0@if2    inet6 2001:db8::1/64 scope global\n";
-        assert_eq!(interface_in(text, "192.0.2.7".parse().unwrap()).as_deref(), Some("eth0"));
-        assert_eq!(interface_in(text, "2001:db8::1".parse().unwrap()).as_deref(), Some("veth0"));
-        assert_eq!(interface_in(text, "192.0.2.8".parse().unwrap()), None);
-    }
 }

@@ -5,12 +5,14 @@ use std::fs::File;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::networks::Networks;
 use super::pool::{Pool, Wish};
 use super::prepare::{self, Contestant};
 use super::slice::{self, Span, is_interrupted};
-use super::{Finished, Options, limits, settling};
+use super::{Finished, Options, limits, quiet, settling};
 use crate::client::Clients;
 use crate::compare::name_of;
+use crate::cores::Cores;
 use crate::definition::{CacheState, Definition, Workload};
 use crate::error::{Error, Result};
 use crate::files::Files;
@@ -39,7 +41,6 @@ pub(super) struct Session<'a> {
     clients: Clients,
     files: Files,
     pool: Pool,
-    interface: Option<String>,
     run: ExperimentRun,
     store: Store,
     interrupted: &'a AtomicBool,
@@ -59,6 +60,10 @@ impl<'a> Session<'a> {
         let mut skipped = Vec::new();
         let mut session = Self::prepare(definition, options, interrupted, &mut skipped, None)?;
         session.run.skipped = skipped;
+        session.run.warnings = quiet::warnings(&Cores {
+            server: session.pool.cores.clone(),
+            client: session.clients.cores().to_vec(),
+        });
         session.run.environment = linerate_environment::capture();
         session.run.points = session.plan.points.iter().map(|point| session.empty_point(point)).collect();
         Ok(session)
@@ -111,8 +116,12 @@ impl<'a> Session<'a> {
         let (cache, alone) = prepare::lock_cache(options)?;
         let (clients, cores) = prepare::clients_and_cores(options)?;
         let files = Files::in_cache(&cache)?;
-        let contestants = prepare::contestants(&definition, &options.program, skipped);
-        let plan = prepare::feasible_plan(&definition, &contestants, &files, skipped);
+        let programs = prepare::programs(options, &cache);
+        let contestants = prepare::contestants(&definition, &programs, skipped);
+        let mut networks =
+            Networks::new(options.address, options.interface.clone(), options.clients.is_empty());
+        let plan =
+            prepare::feasible_plan(&definition, &contestants, &files, &clients, &mut networks, skipped);
         if plan.points.is_empty() {
             let reasons = skipped.join("\n  ");
             return Err(Error::Machine(format!(
@@ -121,7 +130,7 @@ impl<'a> Session<'a> {
             )));
         }
         let most_connections = plan.points.iter().map(|point| point.workload.connections).max().unwrap_or(1);
-        let pool = Pool::new(options.address, cache.join("run"), cores.server.clone(), most_connections)?;
+        let pool = Pool::new(networks, cache.join("run"), cores.server.clone(), most_connections)?;
         let store = match store {
             Some(store) => store,
             None => Store::create(options.output.as_deref(), &definition.name, SystemTime::now())?,
@@ -134,7 +143,6 @@ impl<'a> Session<'a> {
             client_hosts: options.clients.clone(),
         };
         let run = empty_run(&definition, options, setup, &contestants);
-        let interface = options.interface.clone().or_else(|| prepare::interface_of(options.address));
         Ok(Self {
             definition,
             contestants,
@@ -142,7 +150,6 @@ impl<'a> Session<'a> {
             clients,
             files,
             pool,
-            interface,
             run,
             store,
             interrupted,
@@ -152,7 +159,9 @@ impl<'a> Session<'a> {
     }
 
     fn empty_point(&self, planned: &crate::plan::PlannedPoint) -> Point {
+        let network = self.pool.networks.of(&planned.workload).map(|(_, used)| used.clone());
         Point {
+            network: network.unwrap_or_default(),
             server: self.contestants[planned.server].candidate.name.clone(),
             variables: planned.variables.clone(),
             client_command: Vec::new(),
@@ -234,6 +243,9 @@ impl<'a> Session<'a> {
         for skipped in &self.run.skipped {
             progress.say(&format!("left out: {skipped}"));
         }
+        for warning in &self.run.warnings {
+            progress.say(&format!("WARNING: {warning}"));
+        }
         let missing_bytes: f64 =
             self.file_sets().iter().map(|workload| self.files.missing_bytes(workload) as f64).sum();
         let servers = self.contestants.len();
@@ -311,9 +323,7 @@ impl<'a> Session<'a> {
         };
         let time = self.definition.time;
         let span = Span { warmup_s: time.warmup_s, measured_s: time.measured_s };
-        let Some(outcome) = slice::measure(&mut self.pool, wish, span, self.interface.as_deref()) else {
-            return false;
-        };
+        let Some(outcome) = slice::measure(&mut self.pool, wish, span) else { return false };
         progress.slice_done(self.plan.slice_s(slice.point));
         self.tell(&name, slice.round, &outcome.round, progress);
         let point = &mut self.run.points[slice.point];
@@ -392,6 +402,9 @@ fn empty_run(
         points: Vec::new(),
         skipped: Vec::new(),
         published: definition.published.clone(),
+        targets: definition.targets.clone(),
+        changed: options.changed.clone(),
+        warnings: Vec::new(),
         incomplete: true,
     }
 }

@@ -7,6 +7,7 @@ use crate::plan::{Plan, Slice};
 use crate::report::{quantity, values_by_round};
 use crate::result::{ExperimentRun, Point};
 use crate::statistics::Ratio;
+use crate::targets::{self, Found, Judged};
 
 /// The slices of one more round of `group`; nothing where it is settled, cannot be, or has had its most rounds.
 pub(super) fn next_round(run: &ExperimentRun, plan: &Plan, group: &[usize]) -> Option<Vec<Slice>> {
@@ -21,8 +22,21 @@ pub(super) fn next_round(run: &ExperimentRun, plan: &Plan, group: &[usize]) -> O
     Some(slices.filter(|slice| rounds(slice.point) == round).collect())
 }
 
-/// Whether every ratio to plaintext may be quoted. Where nobody speaks plaintext, or nothing was measured, there is none.
+/// Whether everything that decides may be quoted: what has a target, or else every ratio to plaintext. Where nobody speaks
+/// plaintext, or nothing was measured, there is none.
 fn is_settled(run: &ExperimentRun, group: &[usize]) -> bool {
+    let is_here = |judged: &Judged<'_>| {
+        let (point, beside) = judged.points;
+        group.contains(&point) || beside.is_some_and(|beside| group.contains(&beside))
+    };
+    let decisive: Vec<Found> = targets::judged(run)
+        .iter()
+        .filter(|judged| is_here(judged))
+        .filter_map(|judged| judged.found)
+        .collect();
+    if !decisive.is_empty() {
+        return decisive.iter().all(Found::is_settled);
+    }
     let quantity = quantity::price(&run.quantities);
     let points = || group.iter().map(|point| &run.points[*point]);
     let is_plaintext =
@@ -37,8 +51,11 @@ fn is_settled(run: &ExperimentRun, group: &[usize]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::definition::Definition;
+    use crate::result::Target;
     use crate::sample::run_of;
 
     const TEXT: &str = r#"
@@ -72,6 +89,27 @@ time = { warmup_s = 1, measured_s = 2, rounds = 5, most_rounds = 7 }
     #[test]
     fn a_round_that_was_broken_off_is_finished_first() {
         assert_eq!(next(&[0.2; 6], &[0.3; 5]), Some(vec![(5, 1)]));
+    }
+
+    #[test]
+    fn what_has_a_target_decides_alone() {
+        let plan = Plan::new(&Definition::parse("two", TEXT, false).unwrap(), &[true, false]);
+        let restless = [0.30, 0.40, 0.20, 0.30, 0.30];
+        let mut run =
+            run_of(&[("nginx plaintext", &[0.2; 5]), ("linerate user", &restless), ("nginx tls", &[0.5; 5])]);
+        let target = |server: &str| Target {
+            server: server.to_owned(),
+            at: BTreeMap::new(),
+            quantity: None,
+            beside: Some("nginx plaintext".to_owned()),
+            beside_at: BTreeMap::new(),
+            beside_version: None,
+            most: 3.0,
+        };
+        run.targets = vec![target("nginx tls")];
+        assert!(next_round(&run, &plan, &[0, 1, 2]).is_none());
+        run.targets = vec![target("nginx tls"), target("linerate user")];
+        assert!(next_round(&run, &plan, &[0, 1, 2]).is_some());
     }
 
     #[test]

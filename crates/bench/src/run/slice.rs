@@ -1,5 +1,6 @@
 //! One slice: one server under one load, and what it cost.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -8,8 +9,8 @@ use linerate_load::report::LoadReport;
 use super::pool::{NoServer, Pool, Wish};
 use crate::accounting::{Costs, Meter};
 use crate::client::child::{self, Beside, LoadFailure};
-use crate::client::{Aim, Order};
-use crate::plan::CONNECTION_S;
+use crate::client::{Aim, ClientCommand, Order, wrk};
+use crate::definition::{LoadProgram, Workload};
 use crate::result::{Measurement, Reading, Round};
 use crate::servers::process::{Broken, RunningServer};
 
@@ -38,12 +39,7 @@ pub(super) struct Outcome {
 }
 
 /// Measures one slice; `None` where we were told to stop.
-pub(super) fn measure(
-    pool: &mut Pool,
-    wish: Wish<'_>,
-    span: Span,
-    interface: Option<&str>,
-) -> Option<Outcome> {
+pub(super) fn measure(pool: &mut Pool, wish: Wish<'_>, span: Span) -> Option<Outcome> {
     let failed = |broken: Broken, client_command: Vec<String>| {
         let round = Round::Failed { reason: broken.reason, log: broken.log };
         Some(Outcome { round, client_command })
@@ -54,25 +50,47 @@ pub(super) fn measure(
         Err(NoServer::Broken(broken)) => return failed(broken, Vec::new()),
     };
     let ca = pool.ca(wish);
-    // The client opens its connections while it warms up: they are to be there when it measures.
-    let warmup_s = span.warmup_s + f64::from(wish.workload.connections) * CONNECTION_S;
-    let aim = Aim::Measure { warmup_s, measured_s: span.measured_s };
+    let opening_s = wish.workload.opening_s();
+    // The client opens its connections while it warms up: they are to be there when it measures. Those that are idle
+    // afterwards ask in the measured time, so that the report has each of them.
+    let (warmup_s, measured_s) = match wish.workload.idle {
+        false => (span.warmup_s + opening_s, span.measured_s),
+        true => (0.0, span.warmup_s + opening_s + span.measured_s),
+    };
+    let span = Span { warmup_s, measured_s };
+    let aim = Aim::Measure { warmup_s, measured_s };
     let order = Order { workload: wish.workload, address: server.address, ca: ca.as_deref(), aim };
-    let commands = wish.clients.commands(&order);
+    let commands = match load_commands(pool, wish, &order) {
+        Ok(commands) => commands,
+        Err(reason) => return failed(server.broken(reason), Vec::new()),
+    };
     let client_command = commands.first().map(|command| command.words.clone()).unwrap_or_default();
+    if wish.workload.idle
+        && let Err(failure) = touch(pool, wish, &mut server, ca.as_deref())
+    {
+        return match failure {
+            LoadFailure::Interrupted => None,
+            LoadFailure::Failed(reason) => failed(server.broken(reason), client_command),
+        };
+    }
     let resident_before = wish.workload.is_fresh().then(|| resident_bytes(&server)).flatten();
+    let interface = pool.networks.of(wish.workload).and_then(|(network, _)| network.interface());
     let mut meter = CostMeter::new(server.pid(), interface);
     let seconds =
-        warmup_s + span.measured_s + GRACE_S + f64::from(wish.workload.connections) * CONNECTION_GRACE_S;
+        span.warmup_s + span.measured_s + GRACE_S + f64::from(wish.workload.connections) * CONNECTION_GRACE_S;
     let limit = Duration::from_secs_f64(seconds);
     let beside = Beside { server: &mut server, interrupted: wish.interrupted, limit };
     let found = match child::run(&commands, wish.clients.cores(), beside, &mut meter) {
-        Ok(reports) => meter.measurement(reports),
+        Ok(reports) => match idle_complaint(wish.workload, &reports) {
+            Some(reason) => Err(reason),
+            None => meter.measurement(reports),
+        },
         Err(LoadFailure::Interrupted) => return None,
         Err(LoadFailure::Failed(reason)) => Err(reason),
     };
     match found {
         Ok(mut measurement) => {
+            judge_wrk(wish.workload, &mut measurement);
             measurement.server_bytes_per_connection =
                 bytes_per_connection(resident_before, &measurement, wish.workload.connections);
             pool.put_back(wish, server);
@@ -80,6 +98,56 @@ pub(super) fn measure(
         }
         // The server may be what is wrong: the next round gets a new one.
         Err(reason) => failed(server.broken(reason), client_command),
+    }
+}
+
+/// How the load is called: `linerate load`, or another program where the experiment says so.
+fn load_commands(pool: &Pool, wish: Wish<'_>, order: &Order<'_>) -> Result<Vec<ClientCommand>, String> {
+    let mut commands = match wish.workload.client {
+        LoadProgram::Linerate => wish.clients.commands(order),
+        LoadProgram::Wrk => {
+            let command = wrk::command(order, wish.clients.cores().len(), &pool.folder);
+            vec![command.map_err(|error| format!("the files of wrk cannot be written: {error}"))?]
+        }
+    };
+    pool.put_at_client(&mut commands, wish.workload);
+    Ok(commands)
+}
+
+/// Has a fresh server allocate what it keeps, before its memory is read.
+fn touch(
+    pool: &Pool,
+    wish: Wish<'_>,
+    server: &mut RunningServer,
+    ca: Option<&Path>,
+) -> Result<(), LoadFailure> {
+    let order = Order { workload: wish.workload, address: server.address, ca, aim: Aim::Touch };
+    let mut commands = wish.clients.commands(&order);
+    pool.put_at_client(&mut commands, wish.workload);
+    let limit = Duration::from_secs_f64(GRACE_S);
+    let beside = Beside { server, interrupted: wish.interrupted, limit };
+    let reports = child::run(&commands, wish.clients.cores(), beside, &mut child::NoMeter)?;
+    complaint(&reports).map_or(Ok(()), |reason| Err(LoadFailure::Failed(reason)))
+}
+
+/// Why connections that were to ask once and be idle are not what was asked for, if they are not.
+fn idle_complaint(workload: &Workload, reports: &[LoadReport]) -> Option<String> {
+    let responses: u64 = reports.iter().map(|report| report.totals.responses).sum();
+    let connections = u64::from(workload.connections);
+    (workload.idle && responses != connections).then(|| {
+        format!(
+            "{responses} responses came in time, for {connections} connections that were to ask once each"
+        )
+    })
+}
+
+/// wrk does not tell whether it was the limit.
+fn judge_wrk(workload: &Workload, measurement: &mut Measurement) {
+    if workload.client == LoadProgram::Wrk
+        && let Some(load) = measurement.load.first_mut()
+    {
+        let client_cpu_s = measurement.client.user_s + measurement.client.system_s;
+        load.client_limited = wrk::limit(client_cpu_s, measurement.elapsed_s, load.client.threads);
     }
 }
 
@@ -188,6 +256,18 @@ mod tests {
         );
         let both = [report(100, 1000, &[("reset", 1)]), report(100, 1000, &[("timeout", 2)])];
         assert_eq!(complaint_of(&both), "3 requests failed, 200 did not: reset (1), timeout (2)");
+    }
+
+    #[test]
+    fn every_idle_connection_has_asked() {
+        let idle = Workload { idle: true, connections: 200, ..Workload::default() };
+        let both = |second: u64| [report(100, 1000, &[]), report(second, 1000, &[])];
+        assert_eq!(idle_complaint(&idle, &both(100)), None);
+        assert_eq!(
+            idle_complaint(&idle, &both(99)).unwrap(),
+            "199 responses came in time, for 200 connections that were to ask once each"
+        );
+        assert_eq!(idle_complaint(&Workload::default(), &both(99)), None);
     }
 
     #[test]

@@ -5,11 +5,12 @@
 //! they were started with is kept in the result.
 
 mod caddy;
+pub(crate) mod debian13;
 mod h2o;
 mod linerate;
 mod nginx;
 mod own;
-pub(crate) mod process;
+pub mod process;
 mod system;
 
 use std::net::{IpAddr, SocketAddr};
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use crate::certificate::Certificate;
 use crate::definition::{OwnServer, Workload};
+pub(crate) use system::{find_program, not_installed};
 
 /// The servers that need no description in an experiment's file.
 pub(crate) const BUILT_IN: &[&str] = &[
@@ -28,6 +30,9 @@ pub(crate) const BUILT_IN: &[&str] = &[
     "nginx tls",
     "nginx ktls",
     "nginx plaintext",
+    "nginx-13 tls",
+    "nginx-13 ktls",
+    "nginx-13 plaintext",
     "caddy tls",
     "caddy plaintext",
     "h2o tls",
@@ -36,20 +41,30 @@ pub(crate) const BUILT_IN: &[&str] = &[
 
 /// A server that is to be measured.
 #[derive(Clone, Debug)]
-pub(crate) struct Candidate {
+pub struct Candidate {
     /// Its name in results.
-    pub(crate) name: String,
+    pub name: String,
     kind: Kind,
     /// What its description changes.
     own: OwnServer,
-    /// This program.
-    linerate: PathBuf,
+    programs: Programs,
+}
+
+/// Where those programs are that are not looked for.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// `linerate`.
+    pub linerate: PathBuf,
+    /// The Debian 13 tree; `linerate bench setup` makes one.
+    pub debian13: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Linerate(Mode),
     Nginx(Mode),
+    /// That of Debian 13, with OpenSSL 3.5.
+    Nginx13(Mode),
     Caddy(Mode),
     H2o(Mode),
     /// Any command.
@@ -72,28 +87,28 @@ enum Mode {
 
 /// What every server is told alike.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub struct Place<'a> {
     /// Where it is to listen.
-    pub(crate) address: SocketAddr,
+    pub address: SocketAddr,
     /// The document root.
-    pub(crate) root: &'a Path,
+    pub root: &'a Path,
     /// The certificate.
-    pub(crate) certificate: &'a Certificate,
+    pub certificate: &'a Certificate,
     /// Its cores.
-    pub(crate) cores: &'a [usize],
+    pub cores: &'a [usize],
     /// A folder of its own, for its configuration and whatever it writes.
-    pub(crate) folder: &'a Path,
+    pub folder: &'a Path,
     /// The load that it will meet.
-    pub(crate) workload: &'a Workload,
+    pub workload: &'a Workload,
 }
 
 /// How a server is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Launch {
+pub struct Launch {
     /// Program and arguments.
-    pub(crate) command: Vec<String>,
+    pub command: Vec<String>,
     /// Its configuration, to be written to this file first.
-    pub(crate) configuration: Option<(PathBuf, String)>,
+    pub configuration: Option<(PathBuf, String)>,
 }
 
 impl Launch {
@@ -112,8 +127,9 @@ impl Launch {
 }
 
 impl Candidate {
-    /// The server `name` of an experiment; `linerate` is this program. The definition was checked: there is one.
-    pub(crate) fn new(name: &str, own_servers: &[OwnServer], linerate: &Path) -> Option<Self> {
+    /// The server `name` of an experiment. Of a definition that was checked there is one.
+    #[must_use]
+    pub fn new(name: &str, own_servers: &[OwnServer], programs: &Programs) -> Option<Self> {
         let own = own_servers.iter().find(|own| own.name == name);
         let kind = match own {
             Some(OwnServer { like: None, .. }) => Kind::Own,
@@ -121,15 +137,17 @@ impl Candidate {
             None => Kind::of(name)?,
         };
         let own = own.cloned().unwrap_or_default();
-        Some(Self { name: name.to_owned(), kind, own, linerate: linerate.to_path_buf() })
+        Some(Self { name: name.to_owned(), kind, own, programs: programs.clone() })
     }
 
     /// Whether it speaks plaintext.
     pub(crate) fn is_plaintext(&self) -> bool {
         match self.kind {
-            Kind::Linerate(mode) | Kind::Nginx(mode) | Kind::Caddy(mode) | Kind::H2o(mode) => {
-                mode == Mode::Plaintext
-            }
+            Kind::Linerate(mode)
+            | Kind::Nginx(mode)
+            | Kind::Nginx13(mode)
+            | Kind::Caddy(mode)
+            | Kind::H2o(mode) => mode == Mode::Plaintext,
             Kind::Own => self.own.plaintext,
         }
     }
@@ -138,10 +156,11 @@ impl Candidate {
     ///
     /// # Errors
     /// Why it cannot be run here, and what to do about it.
-    pub(crate) fn probe(&self) -> Result<String, String> {
+    pub fn probe(&self) -> Result<String, String> {
         match self.kind {
             Kind::Linerate(mode) => linerate::probe(&self.program("")?, mode),
             Kind::Nginx(mode) => nginx::probe(&self.program("nginx")?, mode),
+            Kind::Nginx13(mode) => nginx::probe(&self.nginx13()?, mode),
             Kind::Caddy(_) => caddy::probe(&self.program("caddy")?),
             Kind::H2o(_) => h2o::probe(&self.program("h2o")?),
             Kind::Own => own::probe(&self.own),
@@ -152,7 +171,9 @@ impl Candidate {
     pub(crate) fn refusal(&self, version: &str, workload: &Workload) -> Option<String> {
         match self.kind {
             Kind::Linerate(mode) if mode != Mode::Plaintext => linerate::refusal(workload),
-            Kind::Nginx(mode) if mode != Mode::Plaintext => nginx::refusal(version, workload),
+            Kind::Nginx(mode) | Kind::Nginx13(mode) if mode != Mode::Plaintext => {
+                nginx::refusal(version, workload)
+            }
             Kind::Caddy(Mode::User) => caddy::refusal(workload),
             Kind::H2o(Mode::User) => h2o::refusal(workload),
             _ => None,
@@ -163,18 +184,21 @@ impl Candidate {
     ///
     /// # Errors
     /// Why it cannot be.
-    pub(crate) fn launch(&self, place: &Place<'_>) -> Result<Launch, String> {
+    pub fn launch(&self, place: &Place<'_>) -> Result<Launch, String> {
         let mut launch = match self.kind {
             Kind::Linerate(mode) => {
                 let added = self.own.configuration.as_deref().unwrap_or_default();
                 linerate::launch(self.program("")?, mode, place, added)
             }
             Kind::Nginx(mode) => nginx::launch(self.program("nginx")?, mode, place),
+            Kind::Nginx13(mode) => nginx::launch(self.nginx13()?, mode, place),
             Kind::Caddy(mode) => caddy::launch(self.program("caddy")?, mode, place),
             Kind::H2o(mode) => h2o::launch(self.program("h2o")?, mode, place),
-            Kind::Own => return own::launch(&self.own, &self.linerate, place),
+            Kind::Own => return own::launch(&self.own, &self.programs.linerate, place),
         };
-        launch.command.extend(self.own.arguments.iter().map(|text| own::filled(text, &self.linerate, place)));
+        launch
+            .command
+            .extend(self.own.arguments.iter().map(|text| own::filled(text, &self.programs.linerate, place)));
         Ok(launch)
     }
 
@@ -195,10 +219,18 @@ impl Candidate {
             return Ok(self.own.program.clone());
         }
         if name.is_empty() {
-            return Ok(vec![self.linerate.to_string_lossy().into_owned()]);
+            return Ok(vec![self.programs.linerate.to_string_lossy().into_owned()]);
         }
-        let found = system::find_program(name);
-        found.map(|path| vec![path.to_string_lossy().into_owned()]).ok_or_else(|| system::not_installed(name))
+        let found = find_program(name);
+        found.map(|path| vec![path.to_string_lossy().into_owned()]).ok_or_else(|| not_installed(name))
+    }
+
+    /// nginx of the Debian 13 tree, unless the description names another.
+    fn nginx13(&self) -> Result<Vec<String>, String> {
+        if self.own.program.is_empty() {
+            return debian13::nginx(&self.programs.debian13);
+        }
+        Ok(self.own.program.clone())
     }
 }
 
@@ -217,6 +249,7 @@ impl Kind {
             "linerate" => Some(Self::Linerate(mode)),
             _ if matches!(mode, Mode::Nic | Mode::Auto) => None,
             "nginx" => Some(Self::Nginx(mode)),
+            "nginx-13" => Some(Self::Nginx13(mode)),
             "caddy" => Some(Self::Caddy(mode)),
             "h2o" => Some(Self::H2o(mode)),
             _ => None,
@@ -249,6 +282,10 @@ mod tests {
     use super::*;
     use crate::definition::{CertificateKind, Definition};
 
+    fn programs() -> Programs {
+        Programs { linerate: "/bin/linerate".into(), debian13: "/nowhere/debian-13".into() }
+    }
+
     /// A place of a test: what configurations are made for.
     pub(super) fn with_place<T>(workload: &Workload, test: impl FnOnce(&Place<'_>) -> T) -> T {
         let certificate = Certificate { chain: "/run/ecdsa.pem".into(), key: "/run/ecdsa.key".into() };
@@ -265,10 +302,10 @@ mod tests {
     #[test]
     fn every_built_in_server_is_one_and_knows_whether_it_is_plaintext() {
         for name in BUILT_IN {
-            let candidate = Candidate::new(name, &[], Path::new("/bin/linerate")).unwrap();
+            let candidate = Candidate::new(name, &[], &programs()).unwrap();
             assert_eq!(candidate.is_plaintext(), name.ends_with("plaintext"), "{name}");
         }
-        assert!(Candidate::new("nginx quic", &[], Path::new("/bin/linerate")).is_none());
+        assert!(Candidate::new("nginx quic", &[], &programs()).is_none());
     }
 
     #[test]
@@ -280,7 +317,7 @@ mod tests {
             arguments: vec!["-g".to_owned(), "# {port}".to_owned()],
             ..OwnServer::default()
         };
-        let candidate = Candidate::new("nginx of mine", &[own], Path::new("/bin/linerate")).unwrap();
+        let candidate = Candidate::new("nginx of mine", &[own], &programs()).unwrap();
         assert!(candidate.is_plaintext());
         let launch = with_place(&Workload::default(), |place| candidate.launch(place)).unwrap();
         assert_eq!(launch.command[..2], ["/opt/ld.so", "/opt/nginx"]);
@@ -302,7 +339,7 @@ mod tests {
         for (name, text) in crate::definition::catalogue::EXPERIMENTS {
             let definition = Definition::parse(name, text, false).unwrap();
             for server in &definition.servers {
-                assert!(Candidate::new(server, &definition.own_servers, Path::new("linerate")).is_some());
+                assert!(Candidate::new(server, &definition.own_servers, &programs()).is_some());
             }
         }
     }

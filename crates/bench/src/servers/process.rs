@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,10 +12,10 @@ use rustix::process::{Pid, Signal};
 
 use super::{Candidate, Launch};
 use crate::cores::spawn_on;
+use crate::network::Network;
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 const STOP_LIMIT: Duration = Duration::from_secs(5);
-const CONNECT_LIMIT: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// How much of a log's end is kept.
@@ -24,26 +24,26 @@ const LOG_BYTES: u64 = 16 << 10;
 
 /// A server that listens.
 #[derive(Debug)]
-pub(crate) struct RunningServer {
+pub struct RunningServer {
     /// Where it listens.
-    pub(crate) address: SocketAddr,
+    pub address: SocketAddr,
     log: PathBuf,
     child: Child,
 }
 
 /// Why a server is not running, and what it last wrote.
 #[derive(Debug)]
-pub(crate) struct Broken {
+pub struct Broken {
     /// What happened.
-    pub(crate) reason: String,
+    pub reason: String,
     /// The end of its log.
-    pub(crate) log: Vec<String>,
+    pub log: Vec<String>,
 }
 
 impl RunningServer {
     /// Starts what `launch` says on `cores`, and waits until `address` accepts connections. Its output goes to a file in
     /// `folder`.
-    pub(crate) fn start(
+    pub fn start(
         launch: &Launch,
         address: SocketAddr,
         cores: &[usize],
@@ -76,7 +76,7 @@ impl RunningServer {
             if let Some(reason) = self.death() {
                 return Err(self.broken(format!("it did not start: {reason}")));
             }
-            if TcpStream::connect_timeout(&self.reachable(), CONNECT_LIMIT).is_ok() {
+            if self.is_listening() {
                 // Some servers listen before the processes are there that will serve.
                 std::thread::sleep(Duration::from_millis(150));
                 return Ok(());
@@ -89,23 +89,21 @@ impl RunningServer {
         }
     }
 
-    /// Every address is reached by the loopback's.
-    fn reachable(&self) -> SocketAddr {
-        let ip = match self.address.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::from([127, 0, 0, 1]),
-            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
-            ip => ip,
+    /// Whether somebody listens on its port in its network namespace, which need not be ours.
+    fn is_listening(&self) -> bool {
+        let shown = |table: &str| {
+            fs::read_to_string(format!("/proc/{}/net/{table}", self.child.id())).unwrap_or_default()
         };
-        SocketAddr::new(ip, self.address.port())
+        ["tcp", "tcp6"].iter().any(|table| listens_on(&shown(table), self.address.port()))
     }
 
     /// Its first process; the others are below it.
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// How it ended, if it has.
-    pub(crate) fn death(&mut self) -> Option<String> {
+    pub fn death(&mut self) -> Option<String> {
         match self.child.try_wait() {
             Ok(None) => None,
             Ok(Some(status)) => Some(format!("the server ended with {status}")),
@@ -114,12 +112,12 @@ impl RunningServer {
     }
 
     /// A reason, with the end of the log.
-    pub(crate) fn broken(&self, reason: String) -> Broken {
+    pub fn broken(&self, reason: String) -> Broken {
         Broken { reason, log: self.log_end() }
     }
 
     /// The last lines that it wrote.
-    pub(crate) fn log_end(&self) -> Vec<String> {
+    pub fn log_end(&self) -> Vec<String> {
         last_lines(&self.log).unwrap_or_default()
     }
 }
@@ -144,19 +142,36 @@ impl Drop for RunningServer {
     }
 }
 
-/// A free port on `ip`, or the one that the server insists on.
+/// Whether /proc/PID/net/tcp shows a listening socket on `port` (state 0A is TCP_LISTEN).
+fn listens_on(tcp: &str, port: u16) -> bool {
+    let suffix = format!(":{port:04X}");
+    tcp.lines().any(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        let local = fields.nth(1);
+        local.is_some_and(|local| local.ends_with(&suffix)) && fields.nth(1) == Some("0A")
+    })
+}
+
+/// A free port at the server's end of `network`, or the one that the server insists on.
 ///
 /// # Errors
 /// Where that port is taken.
-pub(crate) fn pick_address(candidate: &Candidate, ip: IpAddr) -> Result<SocketAddr, String> {
-    let port = candidate.fixed_port().unwrap_or(0);
+pub fn pick_address(candidate: &Candidate, network: &Network) -> Result<SocketAddr, String> {
+    let address = network.server_address();
+    // In a namespace of ours every port is free. One that is free on this machine, too, cannot be mistaken for another's.
+    let (ip, port) = match (network.shares_ports(), candidate.fixed_port()) {
+        (true, port) => (address, port.unwrap_or(0)),
+        (false, None) => (IpAddr::from(Ipv4Addr::LOCALHOST), 0),
+        (false, Some(port)) => return Ok(SocketAddr::new(address, port)),
+    };
     let listener = TcpListener::bind((ip, port)).map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => {
             format!("port {port} of {ip} is taken; end what listens there (`ss -ltnp`), or give the server another port")
         }
         _ => format!("cannot listen on {ip}:{port}: {error}"),
     })?;
-    listener.local_addr().map_err(|error| error.to_string())
+    let bound = listener.local_addr().map_err(|error| error.to_string())?;
+    Ok(SocketAddr::new(address, bound.port()))
 }
 
 fn last_lines(path: &Path) -> std::io::Result<Vec<String>> {
@@ -174,6 +189,7 @@ fn last_lines(path: &Path) -> std::io::Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::servers::Programs;
 
     fn launch(script: &str) -> Launch {
         Launch { command: ["sh", "-c", script].map(str::to_owned).to_vec(), configuration: None }
@@ -214,6 +230,15 @@ mod tests {
     }
 
     #[test]
+    fn only_a_listening_socket_counts() {
+        let tcp = "  sl  local_address rem_address   st\n   0: 0100007F:1F90 00000000:0000 0A 0:0\n   \
+                   1: 0100007F:20FB 0100007F:D431 01 0:0\n";
+        assert!(listens_on(tcp, 8080));
+        assert!(!listens_on(tcp, 8443));
+        assert!(!listens_on(tcp, 54321));
+    }
+
+    #[test]
     fn a_taken_port_is_named() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
@@ -223,8 +248,9 @@ mod tests {
             port: Some(port),
             ..Default::default()
         };
-        let candidate = Candidate::new("mine", &[own], Path::new("linerate")).unwrap();
-        let error = pick_address(&candidate, [127, 0, 0, 1].into()).unwrap_err();
+        let programs = Programs { linerate: "linerate".into(), debian13: "debian-13".into() };
+        let candidate = Candidate::new("mine", &[own], &programs).unwrap();
+        let error = pick_address(&candidate, &Network::host([127, 0, 0, 1].into(), None)).unwrap_err();
         assert!(
             error.starts_with(&format!("port {port} of 127.0.0.1 is taken; end what listens there")),
             "{error}"

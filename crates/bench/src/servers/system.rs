@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Finds a program on PATH or where administrators' programs are kept, which is not on everybody's PATH.
-pub(super) fn find_program(name: &str) -> Option<PathBuf> {
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let kept = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
     std::env::split_paths(&path).chain(kept).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 /// What to say where it is not there.
-pub(super) fn not_installed(name: &str) -> String {
+pub(crate) fn not_installed(name: &str) -> String {
     format!("{name} is not installed (on Debian and Ubuntu: apt install {name})")
 }
 

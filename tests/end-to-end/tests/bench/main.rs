@@ -4,6 +4,7 @@ mod comparing;
 mod failing;
 mod interrupted;
 mod measuring;
+mod networks;
 mod peers;
 mod remote;
 

@@ -84,9 +84,11 @@ fn is_consistent(round: &serde_json::Value) {
 #[test]
 fn experiments_are_listed_and_printed_to_be_copied() {
     let list = String::from_utf8(bench(&["list"]).success()).unwrap();
-    for name in ["t7-connections", "file-size", "engines", "long-lived", "handshakes", "ciphers"] {
-        assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
-        let file = String::from_utf8(bench(&["list", name]).success()).unwrap();
+    let ours = ["in-step", "keep-alive", "full-handshakes", "idle", "slow"];
+    let of_papers = ["t7-connections", "file-size", "engines", "long-lived", "handshakes", "ciphers"];
+    for name in of_papers.iter().chain(&ours) {
+        assert!(list.lines().any(|line| line.starts_with(*name)), "{list}");
+        let file = String::from_utf8(bench(&["list", *name]).success()).unwrap();
         assert!(file.contains(&format!("name = \"{name}\"")) && file.contains("[sweep]"), "{file}");
     }
 }

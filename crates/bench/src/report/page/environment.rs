@@ -6,20 +6,15 @@ use maud::{Markup, html};
 
 use super::tables::scrolled;
 use crate::{
-    report::number,
+    report::{conditions, number},
     result::{ExperimentRun, Reading, Setup},
 };
 
 /// Date and machine in a line.
 pub(super) fn in_short(run: &ExperimentRun) -> String {
-    let fact = |group: &str, names: &[&str]| {
-        let facts = run.environment.get(group)?;
-        names.iter().find_map(|name| facts.get(*name)?.value().cloned())
-    };
-    let mut words = vec![number::moment(run.started_unix_s)];
-    words.extend(fact("cpu", &["model", "name"]));
-    words.extend(fact("kernel", &["release", "version"]).map(|release| format!("kernel {release}")));
-    words.extend(fact("linerate", &["commit", "version"]).map(|commit| format!("linerate {commit}")));
+    let mut words = vec![number::moment(run.started_unix_s), conditions::of_run(run)];
+    let commit = conditions::fact(run, "linerate", &["commit", "version"]);
+    words.extend(commit.map(|commit| format!("linerate {commit}")));
     words.join(" · ")
 }
 
@@ -103,6 +98,7 @@ pub(in crate::report) fn differences(before: &ExperimentRun, after: &ExperimentR
             facts.insert(format!("{}: configuration", server.name), server.configuration.clone());
             facts.insert(format!("{}: command", server.name), super::commands::line(&server.command));
         }
+        facts.insert("networks".to_owned(), conditions::networks(run, run.points.iter()));
         facts.insert("definition".to_owned(), run.definition.clone());
         facts
     };

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::tables::scrolled;
+use super::tables::of_panel;
 use crate::{
     report::{
         number,
@@ -77,7 +77,7 @@ pub(super) fn table(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Markup {
     html! {
         details {
             summary { "Latency" }
-            (scrolled("Latency", &table))
+            (of_panel(sweep, panel, "Latency", &table))
             p.note {
                 "Each percentile is the median of the rounds' own."
                 @if machines > Some(1) { " Of several client machines the slowest is shown." }

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::remarks;
 use crate::{
     report::{
-        figures, number, palette,
+        conditions, figures, number, palette,
         panel::{self, Cell, Panel, Sweep},
         quantity::{
             self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, DEMAND, FURTHER, HANDSHAKES,
@@ -21,6 +21,11 @@ use crate::{
 /// A table that scrolls in its own frame where it is wider than the page.
 pub(in crate::report) fn scrolled(label: &str, table: &Markup) -> Markup {
     html! { div.scroll role="region" aria-label=(label) tabindex="0" { (table) } }
+}
+
+/// A table of a panel, with what it was measured under.
+pub(super) fn of_panel(sweep: &Sweep<'_>, panel: &Panel<'_>, label: &str, table: &Markup) -> Markup {
+    scrolled(label, &html! { p.note { (conditions::of_panel(sweep.run, panel)) } (table) })
 }
 
 /// Throughput and cost of every point.
@@ -37,7 +42,7 @@ pub(super) fn results(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Markup {
     }
     html! {
         h4 { "Throughput and service demand" }
-        (scrolled("Throughput and service demand", &quantities(sweep, panel, &shown, true)))
+        (of_panel(sweep, panel, "Throughput and service demand", &quantities(sweep, panel, &shown, true)))
         (not_available(&missing))
     }
 }
@@ -51,7 +56,9 @@ pub(super) fn further(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Markup {
     html! {
         details {
             summary { "Further readings, and which engine ran" }
-            @if !shown.is_empty() { (scrolled("Further readings", &quantities(sweep, panel, &shown, false))) }
+            @if !shown.is_empty() {
+                (of_panel(sweep, panel, "Further readings", &quantities(sweep, panel, &shown, false)))
+            }
             (not_available(&missing))
             (engines(sweep, panel))
         }
@@ -171,7 +178,7 @@ pub(super) fn beside_plaintext(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Markup {
     };
     html! {
         h4 { "Beside plaintext: " (what) ", as a multiple of " (sweep.servers[baseline]) }
-        (scrolled("Beside plaintext", &table))
+        (of_panel(sweep, panel, "Beside plaintext", &table))
         p.note {
             "Medians of ratios paired by round, and the interval that holds the true ratio with about 95 %. A difference \
              that is smaller than the spread is none. Where the interval is wider than 5 %, it stands alone: more rounds \
@@ -216,7 +223,7 @@ fn engines(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Markup {
             }
         }
     };
-    scrolled("Which engine ran", &table)
+    of_panel(sweep, panel, "Which engine ran", &table)
 }
 
 fn agreed(points: &[&crate::result::Point]) -> String {

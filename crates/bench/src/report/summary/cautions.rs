@@ -12,6 +12,10 @@ use crate::report::{
 const RESTLESS: f64 = 0.2;
 /// The share of CPU that a hypervisor may take without a word.
 const STEAL: f64 = 0.01;
+/// The share of the servers' cores that may be nobody's, and of the client's: interrupts that wake an idle core are charged
+/// to nobody, 15 to 20 % where large files are thrown away.
+const SERVER_UNEXPLAINED: f64 = 0.05;
+const CLIENT_UNEXPLAINED: f64 = 0.30;
 /// As many points are named one by one.
 const NAMED: usize = 3;
 
@@ -22,6 +26,7 @@ pub(in crate::report) fn cautions(sweep: &Sweep<'_>) -> Vec<String> {
     if run.incomplete {
         said.push("The run was interrupted: points are missing.".to_owned());
     }
+    said.extend(run.warnings.iter().cloned());
     said.extend(failed(sweep));
     said.extend(run.skipped.iter().map(|skipped| format!("Left out: {skipped}")));
     if run.quick {
@@ -33,6 +38,7 @@ pub(in crate::report) fn cautions(sweep: &Sweep<'_>) -> Vec<String> {
     said.extend(rounds(sweep));
     said.extend(client_limits(sweep));
     said.extend(discarded(sweep));
+    said.extend(disturbed(sweep));
     said.extend(stolen(sweep));
     said.extend(errors(sweep));
     said
@@ -114,6 +120,30 @@ fn discarded(sweep: &Sweep<'_>) -> Option<String> {
     all(sweep).any(|(_, cell)| panel::discarded(cell.point)).then(|| {
         "The client threw bodies away unread: the sender is what was measured, and a client that reads costs more."
             .to_owned()
+    })
+}
+
+/// Rounds in which others used the cores: time that neither server nor client account for.
+fn disturbed(sweep: &Sweep<'_>) -> Option<String> {
+    let setup = &sweep.run.setup;
+    let rounds = || all(sweep).flat_map(|(_, cell)| panel::measured(cell.point));
+    let strange = rounds()
+        .filter(|round| {
+            let unexplained = |cores: &[u32], cpu_s: f64| {
+                let times = cores.iter().filter_map(|core| round.machine.cores.get(core));
+                let busy_s: f64 = times.map(|times| round.elapsed_s - times.idle_s - times.steal_s).sum();
+                (busy_s - cpu_s) / (round.elapsed_s * cores.len().max(1) as f64)
+            };
+            let used_s = |cost: &crate::result::ProcessCost| cost.user_s + cost.system_s;
+            unexplained(&setup.server_cores, used_s(&round.server)) > SERVER_UNEXPLAINED
+                || unexplained(&setup.client_cores, used_s(&round.client)) > CLIENT_UNEXPLAINED
+        })
+        .count();
+    (strange > 0).then(|| {
+        format!(
+            "In {strange} of {} the cores were busy with more than server and client account for.",
+            number::plural(rounds().count(), "round")
+        )
     })
 }
 

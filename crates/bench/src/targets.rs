@@ -1,0 +1,191 @@
+//! What servers were to come to, held against what was measured.
+
+use std::collections::BTreeMap;
+
+use crate::report::{quantity, values_by_round};
+use crate::result::{ExperimentRun, Point, Target, Variable};
+use crate::statistics::{Ratio, Summary};
+
+/// A target at one point.
+#[derive(Debug)]
+pub(crate) struct Judged<'run> {
+    /// What was asked for.
+    pub(crate) target: &'run Target,
+    /// Where: the server's point, and the one that it is divided by, by their places in the run.
+    pub(crate) points: (usize, Option<usize>),
+    /// What was found; nothing where a side has no round.
+    pub(crate) found: Option<Found>,
+}
+
+/// What is held against a target.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Found {
+    /// The cost beside another's, paired by round.
+    Ratio(Ratio),
+    /// A figure by itself.
+    Figure(Summary),
+}
+
+impl Found {
+    /// The ratio, or the median.
+    pub(crate) fn value(&self) -> f64 {
+        match self {
+            Self::Ratio(ratio) => ratio.ratio,
+            Self::Figure(summary) => summary.median,
+        }
+    }
+
+    /// Whether the rounds suffice to quote it as one figure.
+    pub(crate) fn is_settled(&self) -> bool {
+        match self {
+            Self::Ratio(ratio) => ratio.is_settled(),
+            Self::Figure(summary) => summary.is_settled(),
+        }
+    }
+}
+
+/// Every target at every point that it is about, as far as both of its servers took part.
+pub(crate) fn judged(run: &ExperimentRun) -> Vec<Judged<'_>> {
+    let at = |target: &'_ Target, place: usize| -> Option<(usize, Option<usize>)> {
+        let point = &run.points[place];
+        let matches = |(name, value): (&String, &Variable)| point.variables.get(name) == Some(value);
+        if point.server != target.server || !target.at.iter().all(matches) {
+            return None;
+        }
+        let Some(beside) = &target.beside else { return Some((place, None)) };
+        let is_wanted = |wanted: &String| version_of(run, beside).contains(wanted.as_str());
+        if !target.beside_version.as_ref().is_none_or(is_wanted) {
+            return None;
+        }
+        Some((place, Some(partner(run, point, beside, &target.beside_at)?)))
+    };
+    let mut all = Vec::new();
+    for target in &run.targets {
+        let found = (0..run.points.len()).filter_map(|place| at(target, place));
+        all.extend(found.map(|points| Judged { target, points, found: found_at(run, target, points) }));
+    }
+    all
+}
+
+/// The point of `server` with the values of `point`, but for those in `differing`. Variables that mean nothing to `server`
+/// do not count.
+fn partner(
+    run: &ExperimentRun,
+    point: &Point,
+    server: &str,
+    differing: &BTreeMap<String, Variable>,
+) -> Option<usize> {
+    let fits = |other: &Point| {
+        other.server == server
+            && other
+                .variables
+                .iter()
+                .all(|(name, value)| differing.get(name).or(point.variables.get(name)) == Some(value))
+    };
+    run.points.iter().position(fits)
+}
+
+fn version_of<'run>(run: &'run ExperimentRun, server: &str) -> &'run str {
+    run.servers.iter().find(|used| used.name == server).map_or("", |used| used.version.as_str())
+}
+
+fn found_at(run: &ExperimentRun, target: &Target, (place, beside): (usize, Option<usize>)) -> Option<Found> {
+    let named = target.quantity.as_ref().and_then(|name| quantity::named(name));
+    let quantity = named.unwrap_or_else(|| quantity::price(&run.quantities));
+    let values = |place: usize| values_by_round(&run.points[place], &quantity);
+    match beside {
+        Some(beside) => Ratio::paired(&values(place), &values(beside)).map(Found::Ratio),
+        None => {
+            // Targets are in the unit of the field, tables in that of the reader.
+            let scaled: Vec<f64> =
+                values(place).into_iter().flatten().map(|value| value / quantity.scale).collect();
+            Summary::of(&scaled).map(Found::Figure)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::run_of;
+
+    fn target(most: f64) -> Target {
+        Target {
+            server: "linerate user".to_owned(),
+            at: BTreeMap::new(),
+            quantity: None,
+            beside: Some("nginx tls".to_owned()),
+            beside_at: BTreeMap::new(),
+            beside_version: None,
+            most,
+        }
+    }
+
+    fn connections(number: f64) -> BTreeMap<String, Variable> {
+        BTreeMap::from([("connections".to_owned(), Variable::Number(number))])
+    }
+
+    fn run_with(target: Target) -> ExperimentRun {
+        let mut run = run_of(&[("nginx tls", &[0.4, 0.8, 0.4]), ("linerate user", &[0.2, 0.4, 0.2])]);
+        run.targets.push(target);
+        run
+    }
+
+    #[test]
+    fn ratios_are_paired_by_round() {
+        // The machine is twice as slow in the second round: the ratio does not notice.
+        let run = run_with(target(0.55));
+        let judged = judged(&run);
+        let [only] = &judged[..] else { panic!("{judged:?}") };
+        assert_eq!(only.points, (1, Some(0)));
+        assert!((only.found.unwrap().value() - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_target_is_for_its_points_servers_and_versions_alone() {
+        assert!(judged(&run_with(Target { at: connections(9.0), ..target(1.0) })).is_empty());
+        assert_eq!(judged(&run_with(Target { at: connections(8.0), ..target(1.0) })).len(), 1);
+        let of = |version: &str| Target { beside_version: Some(version.to_owned()), ..target(1.0) };
+        assert_eq!(judged(&run_with(of("1.0"))).len(), 1);
+        assert!(judged(&run_with(of("OpenSSL 3.5"))).is_empty());
+        let other = Target { beside: Some("nginx-13 tls".to_owned()), ..target(1.0) };
+        assert!(judged(&run_with(other)).is_empty());
+    }
+
+    #[test]
+    fn a_server_can_be_held_against_itself_elsewhere() {
+        let mut run = run_of(&[("linerate user", &[0.2, 0.2])]);
+        let mut many = run.points[0].clone();
+        many.variables = connections(10_000.0);
+        run.points.push(many);
+        run.targets.push(Target {
+            at: connections(10_000.0),
+            beside: Some("linerate user".to_owned()),
+            beside_at: connections(8.0),
+            ..target(1.3)
+        });
+        let judged = judged(&run);
+        assert_eq!(judged.len(), 1);
+        assert_eq!(judged[0].points, (1, Some(0)));
+        assert!((judged[0].found.unwrap().value() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_figure_by_itself_is_in_the_fields_unit() {
+        let bytes = Target {
+            beside: None,
+            quantity: Some("server_resident_bytes".to_owned()),
+            ..target(2_000_000.0)
+        };
+        let run = run_with(bytes);
+        let found = judged(&run)[0].found.unwrap();
+        assert!((found.value() - f64::from(1 << 20)).abs() < 1e-6, "{found:?}");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_judged() {
+        let mut run = run_with(target(1.0));
+        run.points[0].rounds.clear();
+        assert!(judged(&run)[0].found.is_none());
+    }
+}

@@ -6,7 +6,7 @@
 #   scripts/packages.sh test     what tests use; where one cannot be had, its tests are skipped by name
 #   scripts/packages.sh guest    what boots a kernel with kernel TLS (guest/); without it those tests are skipped
 #   scripts/packages.sh hostile  what `make hostile` compares with; without it linerate is alone in its table
-#   scripts/packages.sh peers    what `cargo xtask peers` compares with and measures by
+#   scripts/packages.sh peers    what `linerate bench` compares with and measures by
 #
 # What is missing is installed with apt-get where that is permitted: as root, or by a sudo that asks for no password.
 # SETUP=no forbids it. Otherwise the command to run is printed.

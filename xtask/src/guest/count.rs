@@ -4,12 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use linerate_bench::statistics::Summary;
 
 use super::counted_guest::{CountedGuests, Limits, Said};
 use super::{Subject, Transfer};
-use crate::peers::servers::linerate::Linerate;
-use crate::peers::statistics::Summary;
-use crate::peers::workspace;
+use crate::linerate::{self, workspace};
 
 const LIMITS: Limits = Limits { seconds: 600, memory_mib: 2048 };
 
@@ -38,10 +37,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         [] => guests.kernels()?,
         named => named.to_vec(),
     };
-    let linerate = Linerate::find(options.linerate.as_deref(), &[], &workspace)?;
-    println!("linerate: {}", linerate.version()?);
+    let program = linerate::find(options.linerate.as_deref(), &workspace)?;
+    println!("linerate: {}", linerate::version(&program)?);
     for kernel in kernels {
-        let counted = count_in(&guests, &kernel, linerate.program(), options)?;
+        let counted = count_in(&guests, &kernel, &program, options)?;
         println!("\n### Linux {kernel}\n\n{}", table(&counted));
     }
     Ok(())

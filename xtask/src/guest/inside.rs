@@ -2,24 +2,21 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
+use linerate_bench::network::Network;
+use linerate_bench::servers::process::RunningServer;
+
+use super::client::channel::Dialer;
+use super::client::counted::mark;
+use super::client::discard::discard_all;
+use super::client::verify::verify;
+use super::client::{TlsOrder, Version, response};
+use super::server::Setting;
 use super::{Subject, Transfer, served_file};
-use crate::peers::certificate::{self, Certificate};
-use crate::peers::clients::channel::Dialer;
-use crate::peers::clients::counted::mark;
-use crate::peers::clients::discard::discard_all;
-use crate::peers::clients::response;
-use crate::peers::clients::verify::Verify;
-use crate::peers::clients::{Job, Order, TlsOrder, Version};
-use crate::peers::network::{Link, Network};
-use crate::peers::options::{CertificateKind, Cipher, ClientWait};
-use crate::peers::servers::linerate::Linerate;
-use crate::peers::servers::nginx::Nginx;
-use crate::peers::servers::{RunningServer, Setting};
 
 /// The plaintext of a full record.
 const RECORD_BYTES: u64 = 1 << 14;
@@ -41,23 +38,18 @@ pub(crate) struct Options {
 /// Measures all subjects. One that cannot be started is left out, with its reason on standard error.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let folder = std::env::temp_dir().join("cost");
-    let root = folder.join("files");
-    fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
-    served_file::write(&root.join("file.bin"), options.body_bytes, options.body_bytes)
+    let network = Network::host([127, 0, 0, 1].into(), None);
+    let setting = Setting::make(network, folder, options.linerate.clone())?;
+    served_file::write(&setting.root.join("file.bin"), options.body_bytes, options.body_bytes)
         .context("cannot write the file to serve")?;
-    let bench = Bench {
-        link: Link::up(Network::Loopback)?,
-        certificate: certificate::prepare(&folder, CertificateKind::Ecdsa)?,
-        root,
-        folder,
-        options,
-    };
+    let bench = Bench { setting, options };
     for subject in Subject::ALL {
         if subject == Subject::CipherAlone {
             bench.measure_cipher(subject)?;
             continue;
         }
-        match bench.start(subject) {
+        let server = subject.server().context("nobody serves that")?;
+        match bench.setting.start(server, None) {
             Ok(server) => bench.measure(subject, &server).with_context(|| subject.title())?,
             Err(error) => eprintln!("SKIPPED: guest cost: {}: {error:#}", subject.title()),
         }
@@ -66,51 +58,22 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 struct Bench<'a> {
-    link: Link,
-    certificate: Certificate,
-    root: PathBuf,
-    folder: PathBuf,
+    setting: Setting,
     options: &'a Options,
 }
 
 impl Bench<'_> {
-    fn start(&self, subject: Subject) -> Result<RunningServer> {
-        let setting = Setting {
-            link: &self.link,
-            root: &self.root,
-            certificate: &self.certificate,
-            cipher: Cipher::Aes256Gcm,
-            cpu: 0,
-            run_folder: &self.folder,
-        };
-        if subject.is_nginx() {
-            let nginx = Nginx::of_host()?;
-            return if subject.is_kernel() { nginx.with_kernel_tls() } else { nginx }.start(&setting);
-        }
-        let engine = if subject.is_kernel() { "kernel" } else { "user" };
-        let flags = ["--engine", engine].map(str::to_owned);
-        Linerate::find(Some(&self.options.linerate), &flags, Path::new("/"))?.start(&setting)
-    }
-
     /// One verified transfer, which also warms whatever can be warmed, and then the counted ones.
     fn measure(&self, subject: Subject, server: &RunningServer) -> Result<()> {
-        let file = self.root.join("file.bin");
-        let verify = Verify { path: "/file.bin".into(), file, span: None };
-        let endpoints = server.endpoints;
-        let order = Order {
-            server: if subject.is_plain() { endpoints.plain } else { endpoints.tls },
-            tls: (!subject.is_plain()).then(|| TlsOrder {
-                certificate: self.certificate.chain.clone(),
-                cipher: Cipher::Aes256Gcm,
-                version: Version::Tls13,
-            }),
-            job: Job::Verify(verify.clone()),
-        };
-        let dialer = Dialer::new(&order)?;
+        let tls = (!subject.is_plain()).then(|| TlsOrder {
+            certificate: self.setting.certificate.chain.clone(),
+            version: Version::Tls13,
+        });
+        let dialer = Dialer::new(server.address, tls.as_ref())?;
         let before = kernel_connections()?;
-        let verified = verify.run(&dialer)?;
+        let verified_wire_bytes = verify(&dialer, "/file.bin", &self.setting.root.join("file.bin"))?;
         for _ in 0..self.options.transfers {
-            self.transfer(&dialer, verified.wire_bytes)?;
+            self.transfer(&dialer, verified_wire_bytes)?;
             self.report(subject)?;
         }
         let by_kernel = kernel_connections()? - before;
@@ -155,13 +118,13 @@ impl Bench<'_> {
     /// end.
     fn transfer(&self, dialer: &Dialer, verified_wire_bytes: u64) -> Result<()> {
         let mut channel = dialer.connect()?;
-        let request = response::request(&dialer.host(), "/file.bin", None, true);
+        let request = response::request(&dialer.host(), "/file.bin", true);
         let mut scratch = vec![0; 1 << 20];
         mark();
         channel.send(request.as_bytes())?;
-        let discarded = discard_all(&channel.stream.socket, ClientWait::Sleep, &mut scratch);
+        let discarded = discard_all(&channel.stream.socket, &mut scratch);
         mark();
-        let received = discarded?.bytes + channel.stream.received;
+        let received = discarded? + channel.stream.received;
         if received.abs_diff(verified_wire_bytes) > 4096 + verified_wire_bytes / 1000 {
             bail!("a transfer took {received} bytes, the verified one {verified_wire_bytes}");
         }

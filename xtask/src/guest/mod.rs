@@ -7,13 +7,15 @@
 //!
 //! [`counted_guest`] boots guests with QEMU's counting plugin. For `cost`, [`count`] puts results together on the host, and
 //! [`inside`] is this program in the guest, which starts servers, fetches, and marks where counting begins and ends. Both
-//! know the [`Subject`]s. [`never_lose`] has the same for every engine beside `auto`.
+//! know the [`Subject`]s. [`server`] starts the servers of `linerate bench`, [`client`] fetches. [`never_lose`] has the same for every engine beside `auto`.
 
+mod client;
 mod count;
 mod counted_guest;
 mod inside;
 mod never_lose;
 mod served_file;
+mod server;
 mod subject;
 
 use anyhow::Result;
@@ -30,6 +32,9 @@ pub(crate) enum GuestTask {
     /// The part of `cost` that runs in the guest.
     #[command(hide = true)]
     CostInside(InsideOptions),
+    /// The client of `never-lose`: an order on standard input, answers on output.
+    #[command(hide = true)]
+    Client,
     /// Count what every engine costs beside `auto`, from 1 kB to 1 GB, behind software adapters of 850, 16,500 and 100,000
     /// set-ups a second.
     NeverLose(never_lose::Options),
@@ -44,6 +49,7 @@ impl GuestTask {
         match self {
             Self::Cost(options) => count::run(options),
             Self::CostInside(options) => inside::run(options),
+            Self::Client => client::serve_order(),
             Self::NeverLose(options) => never_lose::run(options),
             Self::NeverLoseInside(options) => never_lose::run_inside(options),
         }

@@ -46,9 +46,17 @@ impl Subject {
         }
     }
 
-    /// Whether it is nginx.
-    pub(crate) fn is_nginx(self) -> bool {
-        matches!(self, Self::NginxPlain | Self::NginxUser | Self::NginxKernel)
+    /// The server of `linerate bench` that it is.
+    pub(crate) fn server(self) -> Option<&'static str> {
+        match self {
+            Self::NginxPlain => Some("nginx plaintext"),
+            Self::LineratePlain => Some("linerate plaintext"),
+            Self::NginxUser => Some("nginx tls"),
+            Self::LinerateUser => Some("linerate user"),
+            Self::NginxKernel => Some("nginx ktls"),
+            Self::LinerateKernel => Some("linerate kernel"),
+            Self::CipherAlone => None,
+        }
     }
 
     /// Whether it is served in the clear.

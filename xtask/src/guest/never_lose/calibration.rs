@@ -10,10 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use linerate_bench::network::{Network, VETH_CLIENT};
 use linerate_placement::{Calibration, Engine};
 
 use super::inside::Counters;
-use crate::peers::network::{Link, VETH_CLIENT};
 
 /// Where the far end takes what calibration sends.
 const SINK_PORT: u16 = 9000;
@@ -31,11 +31,11 @@ impl Drop for Sink {
     }
 }
 
-/// Measures through `link`, and writes what was found to a file in `folder`.
-pub(super) fn measure(linerate: &Path, link: &Link, folder: &Path) -> Result<PathBuf> {
+/// Measures through `network`, and writes what was found to a file in `folder`.
+pub(super) fn measure(linerate: &Path, network: &Network, folder: &Path) -> Result<PathBuf> {
     let sink = format!("{VETH_CLIENT}:{SINK_PORT}");
     let child =
-        link.client_command(linerate).args(["calibrate", "--sink", &sink]).stdout(Stdio::null()).spawn();
+        network.client_command(linerate).args(["calibrate", "--sink", &sink]).stdout(Stdio::null()).spawn();
     let sink_process = Sink(child.context("cannot start the far end of the calibration")?);
     std::thread::sleep(Duration::from_millis(500));
     let file = folder.join("calibration.toml");

@@ -9,20 +9,20 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use linerate_bench::accounting::Meter;
+use linerate_bench::definition::OwnServer;
+use linerate_bench::network::{ADAPTER, Network};
 use linerate_bench::result::{Measurement, Reading};
+use linerate_bench::servers::process::RunningServer;
 use linerate_load::report::LoadReport;
 use serde::{Deserialize, Serialize};
 
+use super::super::client::counted::{Counted, Manner};
+use super::super::client::{Client, Order, Outcome, TlsOrder, Version};
 use super::super::served_file;
+use super::super::server::Setting;
 use super::calibration;
 use super::plan::{Point, Subject};
-use crate::peers::certificate::{self, Certificate};
-use crate::peers::clients::counted::{Counted, Manner};
-use crate::peers::clients::{Client, Job, Order, Outcome, TlsOrder, Version};
-use crate::peers::network::{ADAPTER, Link};
-use crate::peers::options::{CertificateKind, Cipher};
-use crate::peers::servers::linerate::Linerate;
-use crate::peers::servers::{RunningServer, Setting};
+use crate::linerate;
 
 /// Bytes without a pattern at the beginning of every file: more than any that is compared has.
 const PATTERNLESS_BYTES: u64 = 12_000_000;
@@ -146,7 +146,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let options = &Options { linerate, ..options.clone() };
     let module =
         std::env::var_os("GUEST_NIC").context("GUEST_NIC is not set: make nic builds the adapter")?;
-    let link = Link::through_adapter(Path::new(&module), &options.adapter)?;
+    let network = Network::through_adapter(Path::new(&module), &options.adapter)?;
     if options.adapter.is_empty() {
         let off = Command::new("ethtool").args(["-K", ADAPTER, "tls-hw-tx-offload", "off"]).status();
         if !off.context("cannot run ethtool")?.success() {
@@ -154,19 +154,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     let folder = std::env::temp_dir().join("never-lose");
-    let root = folder.join("files");
-    fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
+    let setting = Setting::make(network, folder, options.linerate.clone())?;
     for &bytes in options.size.iter().chain((options.crowd > 0).then_some(&CROWD_BYTES)) {
-        write_file(&root.join(file_name(bytes)), bytes).context("cannot write the files to serve")?;
+        write_file(&setting.root.join(file_name(bytes)), bytes).context("cannot write the files to serve")?;
     }
-    let certificate = certificate::prepare(&folder, CertificateKind::Ecdsa)?;
-    let bench = Bench { options, link, folder, root, certificate };
+    let bench = Bench { options, setting };
     say(&Line::Environment(linerate_environment::capture()))?;
     for &subject in &options.subject {
-        bench.measure_subject(subject).map_err(|error| {
-            let log = fs::read_to_string(bench.folder.join(format!("{}.log", Linerate::NAME)));
-            error.context(format!("the server says:\n{}", log.unwrap_or_default()))
-        })?;
+        bench.measure_subject(subject)?;
     }
     Ok(())
 }
@@ -190,68 +185,84 @@ fn in_memory(program: &Path) -> Result<Option<PathBuf>> {
 
 struct Bench<'a> {
     options: &'a Options,
-    link: Link,
-    folder: PathBuf,
-    root: PathBuf,
-    certificate: Certificate,
+    setting: Setting,
 }
 
 impl Bench<'_> {
     fn measure_subject(&self, subject: Subject) -> Result<()> {
         let server = self.start(subject)?;
+        self.measure_with(subject, &server)
+            .map_err(|error| error.context(format!("the server says:\n{}", server.log_end().join("\n"))))
+    }
+
+    fn measure_with(&self, subject: Subject, server: &RunningServer) -> Result<()> {
         for &size in &self.options.size {
             for point in Point::of(size) {
-                self.measure(subject, &server, point)
+                self.measure(subject, server, point)
                     .with_context(|| format!("{}, {size} bytes, {:?}", subject.title(), point.manner))?;
             }
         }
         if self.options.crowd > 0 {
-            self.measure_crowd(subject, &server, self.options.crowd).context("a crowd of clients")?;
+            self.measure_crowd(subject, server, self.options.crowd).context("a crowd of clients")?;
         }
         Ok(())
     }
 
+    /// As an operator would start it, with one worker.
     fn start(&self, subject: Subject) -> Result<RunningServer> {
-        let config = self.folder.join(format!("{}.toml", subject.name()));
         let mut configuration = subject.configuration();
-        fs::write(&config, &configuration)?;
         let mut flags = vec!["--engine".to_owned(), subject.name().to_owned()];
-        flags.extend(["--config".to_owned(), config.display().to_string()]);
+        flags.extend(["--config", "{configuration}"].map(str::to_owned));
         if subject == Subject::Auto {
-            let calibration = calibration::measure(&self.options.linerate, &self.link, &self.folder)?;
-            configuration += "\n# The calibration:\n";
-            configuration += &fs::read_to_string(&calibration)?;
+            let Setting { network, folder, .. } = &self.setting;
+            let calibration = calibration::measure(&self.options.linerate, network, folder)?;
             flags.extend(["--calibration".to_owned(), calibration.display().to_string()]);
         }
-        let setting = Setting {
-            link: &self.link,
-            root: &self.root,
-            certificate: &self.certificate,
-            cipher: Cipher::Aes256Gcm,
-            cpu: 0,
-            run_folder: &self.folder,
+        let own = OwnServer {
+            name: subject.title().to_owned(),
+            command: [
+                "{linerate}",
+                "serve",
+                "{root}",
+                "--listen",
+                "{address}:{port}",
+                "--cert",
+                "{cert}",
+                "--key",
+            ]
+            .into_iter()
+            .chain(["{key}", "--workers", "{cores}", "--cpus", "{cpus}"])
+            .map(str::to_owned)
+            .chain(flags.iter().cloned())
+            .collect(),
+            configuration: Some(configuration.clone()),
+            ..OwnServer::default()
         };
-        let linerate = Linerate::find(Some(&self.options.linerate), &flags, Path::new("/"))?;
-        let server = linerate.start(&setting)?;
-        say(&Line::Server { subject, version: linerate.version()?, flags, configuration })?;
+        let server = self.setting.start(subject.title(), Some(own))?;
+        if let Some(calibration) = flags.last().filter(|_| subject == Subject::Auto) {
+            configuration += "\n# The calibration:\n";
+            configuration += &fs::read_to_string(calibration)?;
+        }
+        let version = linerate::version(&self.options.linerate)?;
+        say(&Line::Server { subject, version, flags, configuration })?;
         Ok(server)
     }
 
     /// Every byte is compared, but for the longest. A first round, which warms whatever can be warmed, does not count.
     fn measure(&self, subject: Subject, server: &RunningServer, point: Point) -> Result<()> {
         let name = file_name(point.file_bytes);
-        let (path, file) = (format!("/{name}"), self.root.join(&name));
+        let (path, file) = (format!("/{name}"), self.setting.root.join(&name));
         let Point { manner, connections, responses, .. } = point;
         let warm_ups = if manner == Manner::Discarded { 0 } else { 1 };
         let rounds = point.rounds(self.options.rounds) + warm_ups;
         let counted = Counted { path, file, connections, responses, rounds, manner };
-        let mut client = Client::prepare(&self.link, &self.order(server, Job::Counted(counted)))?;
+        let mut client = Client::prepare(&self.setting.network, &self.order(server, counted))?;
         for round in 0..rounds {
             if round > 0 {
                 client.wait_until_ready()?;
             }
             let before = Counters::read()?;
-            let meter = Meter::begin(&server.pids, &[client.pid()], Some(ADAPTER))?;
+            let meter = Meter::begin(&[server.pid()], &[client.pid()], Some(ADAPTER))?;
             let outcome = client.go()?;
             let measurement = meter.end()?.measurement(Vec::new());
             let adapter = Counters::read()?.since(&before);
@@ -267,17 +278,18 @@ impl Bench<'_> {
     fn measure_crowd(&self, subject: Subject, server: &RunningServer, connections: u32) -> Result<()> {
         let before = Counters::read()?;
         let output = self
-            .link
+            .setting
+            .network
             .client_command(&self.options.linerate)
             .arg("load")
-            .arg(format!("https://{}/{}", server.endpoints.tls, file_name(CROWD_BYTES)))
+            .arg(format!("https://{}/{}", server.address, file_name(CROWD_BYTES)))
             .args(["--connections", &connections.to_string()])
             .args(["--requests", &(connections * CROWD_RESPONSES).to_string()])
             .args(["--close", "--resume", "--tls", "1.2", "--cipher", "ECDHE-ECDSA-AES256-GCM-SHA384"])
             .args(["--json", "--quiet", "--timeout", "60s", "--ca"])
-            .arg(&self.certificate.chain)
+            .arg(&self.setting.certificate.chain)
             .arg("--verify")
-            .arg(&self.root)
+            .arg(&self.setting.root)
             .output()
             .context("cannot run linerate load")?;
         if !output.status.success() {
@@ -287,13 +299,9 @@ impl Bench<'_> {
         say(&Line::Crowd { subject, report, adapter: Counters::read()?.since(&before) })
     }
 
-    fn order(&self, server: &RunningServer, job: Job) -> Order {
-        let tls = TlsOrder {
-            certificate: self.certificate.chain.clone(),
-            cipher: Cipher::Aes256Gcm,
-            version: Version::Tls12,
-        };
-        Order { server: server.endpoints.tls, tls: Some(tls), job }
+    fn order(&self, server: &RunningServer, job: Counted) -> Order {
+        let tls = TlsOrder { certificate: self.setting.certificate.chain.clone(), version: Version::Tls12 };
+        Order { server: server.address, tls, job }
     }
 }
 

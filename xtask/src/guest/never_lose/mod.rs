@@ -21,8 +21,7 @@ use anyhow::{Context, Result, bail};
 use linerate_bench::{RESULT_FILE, report};
 
 use super::counted_guest::{CountedGuests, Limits, Said};
-use crate::peers::servers::linerate::Linerate;
-use crate::peers::workspace;
+use crate::linerate::{self, workspace};
 pub(crate) use inside::{Options as InsideOptions, run as run_inside};
 use plan::{Adapter, SIZES_BYTES, Subject};
 
@@ -63,7 +62,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if !guests.kernels()?.contains(&options.kernel) {
         bail!("there is no kernel {} (guest/run --kernels says which there are)", options.kernel);
     }
-    let linerate = Linerate::find(options.linerate.as_deref(), &[], &workspace)?;
+    let program = linerate::find(options.linerate.as_deref(), &workspace)?;
     let sizes = if options.size.is_empty() { SIZES_BYTES.to_vec() } else { options.size.clone() };
     // The engines that need no adapter are measured once, with its encryption switched off.
     let parts: Vec<Option<Adapter>> =
@@ -71,7 +70,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let measure = |part: Option<Adapter>| -> Result<Said> {
         let name = part.map_or("no".to_owned(), |adapter| adapter.set_ups_per_s().to_string());
         let mut arguments: Vec<OsString> = vec!["never-lose-inside".into(), "--linerate".into()];
-        arguments.push(linerate.program().into());
+        arguments.push(program.clone().into());
         for subject in Subject::behind(part) {
             arguments.extend(["--subject".into(), subject.name().into()]);
         }

@@ -9,16 +9,17 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use linerate_bench::result::{
-    ExperimentRun, Measurement, Point as MeasuredPoint, Reading, Round as MeasuredRound, SCHEMA, ServerUsed,
-    Setup, Variable,
+    ExperimentRun, Measurement, NetworkUsed, Point as MeasuredPoint, Reading, Round as MeasuredRound, SCHEMA,
+    ServerUsed, Setup, Variable,
 };
 
+use linerate_bench::network::VETH_SERVER;
+use linerate_bench::statistics::Summary;
+
+use super::super::client::counted::{Manner, Spent};
 use super::super::counted_guest::{Mark, Said};
 use super::inside::{Counters, Line, Round};
 use super::plan::{Adapter, Subject};
-use crate::peers::clients::counted::{Manner, Spent};
-use crate::peers::network::VETH_SERVER;
-use crate::peers::statistics::Summary;
 
 /// Instructions in a second of the guest's clock.
 const PER_S: f64 = 1e9;
@@ -82,6 +83,9 @@ fn empty(rounds: u32) -> ExperimentRun {
         points: Vec::new(),
         skipped: Vec::new(),
         published: Vec::new(),
+        targets: Vec::new(),
+        changed: BTreeMap::new(),
+        warnings: Vec::new(),
         incomplete: false,
     }
 }
@@ -124,6 +128,7 @@ fn add_round(run: &mut ExperimentRun, adapter: Option<Adapter>, round: Round, ma
             server: server.to_owned(),
             variables,
             client_command: Vec::new(),
+            network: NetworkUsed::default(),
             rounds: vec![measured],
         }),
     }
@@ -141,7 +146,7 @@ fn divide(mark: Mark, spent: Spent, adapter: Counters) -> Result<(u64, u64)> {
 }
 
 fn measurement(round: &Round, mark: Mark) -> Result<Measurement> {
-    let spent = round.outcome.spent.context("the client does not say what it used")?;
+    let spent = round.outcome.spent;
     let (server, client) = divide(mark, spent, round.adapter)?;
     let (bytes, responses) = (round.outcome.body_bytes as f64, round.outcome.requests as f64);
     let server_s = server as f64 / PER_S;
@@ -282,7 +287,13 @@ mod tests {
             measured.server_us_per_response = Reading::Value(us);
             let rounds = vec![MeasuredRound::Measured(Box::new(measured))];
             let server = subject.title().to_owned();
-            run.points.push(MeasuredPoint { server, variables, client_command: Vec::new(), rounds });
+            run.points.push(MeasuredPoint {
+                server,
+                variables,
+                client_command: Vec::new(),
+                network: NetworkUsed::default(),
+                rounds,
+            });
         }
         let text = table(&run);
         assert!(text.contains("| 850 | kept | 1000 | 10.0 | 20.0 | 8.0 | 8.4 | 1.050 | 2.38 |"), "{text}");

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::peers::clients::counted::Manner;
+use super::super::client::counted::Manner;
 
 /// Lengths of files, if nothing else is said.
 pub(super) const SIZES_BYTES: [u64; 7] =

@@ -4,7 +4,7 @@
 //! same kind with every server.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,72 +14,52 @@ use rustls::crypto::aws_lc_rs::{self, cipher_suite, kx_group};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
-use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Order, TlsOrder, Version};
-use crate::peers::options::Cipher;
+use super::{TlsOrder, Version};
 
 /// No answer for so long is a failure of the server.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Connections from one loopback address before the next is taken: well below the 28,000 ephemeral ports.
-const CONNECTIONS_PER_SOURCE: usize = 5_000;
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Opens connections to one server.
 #[derive(Debug, Clone)]
-pub(crate) struct Dialer {
+pub(in crate::guest) struct Dialer {
     server: SocketAddr,
     config: Option<Arc<ClientConfig>>,
 }
 
-/// What a connection asks of its socket beyond the defaults.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Shape {
-    /// Receive buffer in bytes (as given to SO_RCVBUF; the kernel doubles it).
-    pub(crate) receive_buffer_bytes: Option<usize>,
-    /// The largest segment to be sent to us.
-    pub(crate) segment_bytes: Option<u32>,
-}
-
 /// A socket that counts what it receives.
 #[derive(Debug)]
-pub(crate) struct CountingStream {
+pub(in crate::guest) struct CountingStream {
     /// The socket.
-    pub(crate) socket: TcpStream,
+    pub(in crate::guest) socket: TcpStream,
     /// Bytes received.
-    pub(crate) received: u64,
+    pub(in crate::guest) received: u64,
 }
 
 /// An open connection.
 #[derive(Debug)]
-pub(crate) struct Channel {
+pub(in crate::guest) struct Channel {
     /// The socket.
-    pub(crate) stream: CountingStream,
+    pub(in crate::guest) stream: CountingStream,
     /// The TLS session on it.
-    pub(crate) tls: Option<Box<ClientConnection>>,
+    pub(in crate::guest) tls: Option<Box<ClientConnection>>,
 }
 
 impl Dialer {
-    /// Prepares the TLS configuration of `order`.
-    pub(crate) fn new(order: &Order) -> Result<Self> {
-        let config = order.tls.as_ref().map(client_config).transpose()?;
-        Ok(Self { server: order.server, config: config.map(Arc::new) })
+    /// Prepares connections to `server`, over TLS if that is ordered.
+    pub(in crate::guest) fn new(server: SocketAddr, tls: Option<&TlsOrder>) -> Result<Self> {
+        let config = tls.map(client_config).transpose()?;
+        Ok(Self { server, config: config.map(Arc::new) })
     }
 
     /// The server's address as a Host header has it.
-    pub(crate) fn host(&self) -> String {
+    pub(in crate::guest) fn host(&self) -> String {
         self.server.to_string()
     }
 
     /// Connects, and completes the handshake.
-    pub(crate) fn connect(&self) -> Result<Channel> {
-        self.connect_nth(0, Shape::default())
-    }
-
-    /// The same, for one connection of very many: on loopback they are spread over source addresses.
-    pub(crate) fn connect_nth(&self, index: usize, shape: Shape) -> Result<Channel> {
-        let socket = self.open_socket(index, shape).with_context(|| format!("connection {index}"))?;
-        let mut stream = CountingStream { socket, received: 0 };
+    pub(in crate::guest) fn connect(&self) -> Result<Channel> {
+        let mut stream = CountingStream { socket: self.open_socket()?, received: 0 };
         let mut tls = match &self.config {
             Some(config) => Some(Box::new(ClientConnection::new(config.clone(), self.server.ip().into())?)),
             None => None,
@@ -92,32 +72,18 @@ impl Dialer {
         Ok(Channel { stream, tls })
     }
 
-    fn open_socket(&self, index: usize, shape: Shape) -> io::Result<TcpStream> {
-        let socket = Socket::new(Domain::for_address(self.server), Type::STREAM, Some(Protocol::TCP))?;
-        if self.server.ip() == Ipv4Addr::LOCALHOST {
-            let last_byte = (index / CONNECTIONS_PER_SOURCE % 250) as u8 + 1;
-            let source = SocketAddr::from((Ipv4Addr::new(127, 0, 0, last_byte), 0));
-            if last_byte > 1 {
-                socket.bind(&source.into())?;
-            }
-        }
-        if let Some(bytes) = shape.receive_buffer_bytes {
-            socket.set_recv_buffer_size(bytes)?;
-        }
-        if let Some(bytes) = shape.segment_bytes {
-            socket.set_tcp_mss(bytes)?;
-        }
-        socket.set_tcp_nodelay(true)?;
+    fn open_socket(&self) -> io::Result<TcpStream> {
+        let socket = TcpStream::connect_timeout(&self.server, PATIENCE)?;
+        socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;
-        socket.connect_timeout(&self.server.into(), PATIENCE)?;
-        Ok(socket.into())
+        Ok(socket)
     }
 }
 
 impl Channel {
     /// Sends all of `bytes`.
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(in crate::guest) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.tls {
             Some(session) => {
                 let mut stream = rustls::Stream::new(session.as_mut(), &mut self.stream);
@@ -126,15 +92,6 @@ impl Channel {
             }
             None => self.stream.socket.write_all(bytes),
         }
-    }
-
-    /// Version, suite and group, as agreed on.
-    pub(crate) fn agreed(&self) -> String {
-        let Some(session) = &self.tls else { return "plain HTTP".to_string() };
-        let version = session.protocol_version().and_then(|version| version.as_str()).unwrap_or("?");
-        let suite = session.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str()).unwrap_or("?");
-        let group = session.negotiated_key_exchange_group().and_then(|group| group.name().as_str());
-        format!("{version} {suite} {}", group.unwrap_or("?"))
     }
 }
 
@@ -168,17 +125,12 @@ impl Write for CountingStream {
 
 fn client_config(order: &TlsOrder) -> Result<ClientConfig> {
     let mut provider = aws_lc_rs::default_provider();
-    provider.cipher_suites = match (order.version, order.cipher) {
-        (Version::Tls13, Cipher::Aes256Gcm) => vec![cipher_suite::TLS13_AES_256_GCM_SHA384],
-        (Version::Tls13, Cipher::Aes128Gcm) => vec![cipher_suite::TLS13_AES_128_GCM_SHA256],
+    provider.cipher_suites = match order.version {
+        Version::Tls13 => vec![cipher_suite::TLS13_AES_256_GCM_SHA384],
         // For either kind of certificate.
-        (Version::Tls12, Cipher::Aes256Gcm) => vec![
+        Version::Tls12 => vec![
             cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
             cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-        ],
-        (Version::Tls12, Cipher::Aes128Gcm) => vec![
-            cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-            cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
         ],
     };
     provider.kx_groups = vec![kx_group::X25519];

@@ -7,38 +7,26 @@ use anyhow::{Context, Result, bail};
 /// The longest head that is accepted.
 const HEAD_LIMIT_BYTES: usize = 16 * 1024;
 
-/// A part of a file: first byte and length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Span {
-    /// Offset of the first byte.
-    pub(crate) start: u64,
-    /// How many bytes.
-    pub(crate) length: u64,
-}
-
 /// A GET request.
-pub(crate) fn request(host: &str, path: &str, span: Option<Span>, close: bool) -> String {
-    let range = span.map_or_else(String::new, |span| {
-        format!("Range: bytes={}-{}\r\n", span.start, span.start + span.length - 1)
-    });
+pub(in crate::guest) fn request(host: &str, path: &str, close: bool) -> String {
     let close = if close { "Connection: close\r\n" } else { "" };
-    format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{range}{close}\r\n")
+    format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{close}\r\n")
 }
 
 /// What is needed of a response's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(in crate::guest) struct Head {
     /// The status.
-    pub(crate) status: u16,
+    pub(in crate::guest) status: u16,
     /// Length of the body.
-    pub(crate) content_length: u64,
+    pub(in crate::guest) content_length: u64,
     /// Bytes of the head itself.
-    pub(crate) head_bytes: usize,
+    pub(in crate::guest) head_bytes: usize,
 }
 
 impl Head {
     /// Parses the head at the beginning of `bytes`; `None` when it is not whole.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Self>> {
+    pub(in crate::guest) fn parse(bytes: &[u8]) -> Result<Option<Self>> {
         let mut headers = [httparse::EMPTY_HEADER; 64];
         let mut response = httparse::Response::new(&mut headers);
         let httparse::Status::Complete(head_bytes) =
@@ -58,7 +46,7 @@ impl Head {
 }
 
 /// Reads a response whole; `body` gets its bytes with their offsets. Nothing may follow it.
-pub(crate) fn receive(
+pub(in crate::guest) fn receive(
     source: &mut impl Read,
     scratch: &mut [u8],
     mut body: impl FnMut(u64, &[u8]) -> Result<()>,
@@ -92,7 +80,7 @@ pub(crate) fn receive(
 }
 
 /// Nothing may follow. nginx closes without close_notify at times; the length of what came has been checked already.
-pub(crate) fn expect_end(source: &mut impl Read, scratch: &mut [u8]) -> Result<()> {
+pub(in crate::guest) fn expect_end(source: &mut impl Read, scratch: &mut [u8]) -> Result<()> {
     match source.read(scratch) {
         Ok(0) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
@@ -106,11 +94,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_names_its_range_by_both_ends() {
-        let span = Some(Span { start: 5, length: 10 });
-        let text = request("h:1", "/f", span, true);
-        assert_eq!(text, "GET /f HTTP/1.1\r\nHost: h:1\r\nRange: bytes=5-14\r\nConnection: close\r\n\r\n");
-        assert_eq!(request("h:1", "/f", None, false), "GET /f HTTP/1.1\r\nHost: h:1\r\n\r\n");
+    fn a_request_says_whether_it_is_the_last() {
+        let text = request("h:1", "/f", true);
+        assert_eq!(text, "GET /f HTTP/1.1\r\nHost: h:1\r\nConnection: close\r\n\r\n");
+        assert_eq!(request("h:1", "/f", false), "GET /f HTTP/1.1\r\nHost: h:1\r\n\r\n");
     }
 
     #[test]

@@ -12,31 +12,30 @@ use super::Outcome;
 use super::channel::{Channel, Dialer};
 use super::discard::discard_all;
 use super::response;
-use crate::peers::options::ClientWait;
 
 /// Executions of `pause` that the plugin takes for a mark, and some more.
 const MARK_PAUSES: u32 = 1100;
 
 /// The order to fetch between marks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Counted {
+pub(in crate::guest) struct Counted {
     /// Request target.
-    pub(crate) path: String,
+    pub(in crate::guest) path: String,
     /// The same file on disk: every byte is compared.
-    pub(crate) file: PathBuf,
+    pub(in crate::guest) file: PathBuf,
     /// Connections that are kept, asked in turn; where there is one for each response, it is one after the other.
-    pub(crate) connections: u32,
+    pub(in crate::guest) connections: u32,
     /// Responses of each.
-    pub(crate) responses: u32,
+    pub(in crate::guest) responses: u32,
     /// How often the whole is done, each time with new connections.
-    pub(crate) rounds: u32,
+    pub(in crate::guest) rounds: u32,
     /// How they are asked for.
-    pub(crate) manner: Manner,
+    pub(in crate::guest) manner: Manner,
 }
 
 /// How responses are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Manner {
+pub(in crate::guest) enum Manner {
     /// On connections that were open before the first mark.
     Kept,
     /// A connection for each.
@@ -48,23 +47,23 @@ pub(crate) enum Manner {
 
 /// What the client's process used between the marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Spent {
+pub(in crate::guest) struct Spent {
     /// CPU time in nanoseconds, the kernel's share included.
-    pub(crate) cpu_ns: u64,
+    pub(in crate::guest) cpu_ns: u64,
     /// From the first request to the end of the last response, in nanoseconds.
-    pub(crate) elapsed_ns: u64,
+    pub(in crate::guest) elapsed_ns: u64,
 }
 
 /// What is there before the first mark.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(in crate::guest) struct Prepared {
     body: Vec<u8>,
     kept: Vec<Channel>,
 }
 
 impl Counted {
     /// Reads the file, and opens the connections that are to be kept.
-    pub(crate) fn prepare(&self, dialer: &Dialer) -> Result<Prepared> {
+    pub(in crate::guest) fn prepare(&self, dialer: &Dialer) -> Result<Prepared> {
         let body = match self.manner {
             Manner::Discarded => Vec::new(),
             Manner::Kept | Manner::OneEach => {
@@ -79,7 +78,7 @@ impl Counted {
     }
 
     /// Fetches everything. On one thread: each new one would first gather entropy for half as long as the rest takes.
-    pub(crate) fn run(&self, dialer: &Dialer, mut prepared: Prepared) -> Result<Outcome> {
+    pub(in crate::guest) fn run(&self, dialer: &Dialer, mut prepared: Prepared) -> Result<Outcome> {
         mark();
         let (began, began_ns) = (Instant::now(), cpu_ns());
         let body_bytes = self.fetch(dialer, &mut prepared);
@@ -91,15 +90,14 @@ impl Counted {
         Ok(Outcome {
             requests: u64::from(self.connections) * u64::from(self.responses),
             body_bytes: body_bytes?,
-            spent: Some(spent),
-            ..Outcome::default()
+            spent,
         })
     }
 
     /// The bytes of all bodies.
     fn fetch(&self, dialer: &Dialer, Prepared { body, kept }: &mut Prepared) -> Result<u64> {
         let close = self.manner != Manner::Kept;
-        let request = response::request(&dialer.host(), &self.path, None, close);
+        let request = response::request(&dialer.host(), &self.path, close);
         let mut scratch = vec![0; 256 * 1024];
         let mut bytes = 0;
         for number in 0..self.responses * self.connections {
@@ -139,7 +137,7 @@ impl Counted {
     /// What is on the wire is the body and what TLS adds to it, a fiftieth at most.
     fn discard(&self, channel: &Channel, scratch: &mut [u8]) -> Result<u64> {
         let length = self.file.metadata()?.len();
-        let received = discard_all(&channel.stream.socket, ClientWait::Sleep, scratch)?.bytes;
+        let received = discard_all(&channel.stream.socket, scratch)?;
         if !(length..=length + length / 50 + 4096).contains(&received) {
             bail!("{}: {received} bytes came of a file of {length}", self.path);
         }
@@ -148,7 +146,7 @@ impl Counted {
 }
 
 /// What the plugin recognises; on a processor it does nothing.
-pub(crate) fn mark() {
+pub(in crate::guest) fn mark() {
     for _ in 0..MARK_PAUSES {
         std::hint::spin_loop();
     }

@@ -1,6 +1,10 @@
 //! A process that is frozen in the middle of transfers for longer than every time limit: STOP and CONT, as a paused machine.
 
-use std::{sync::Barrier, thread, time::Duration};
+use std::{
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
+    time::Duration,
+};
 
 use anyhow::Result;
 use rustix::process::Signal;
@@ -11,6 +15,9 @@ const FILE: (&str, usize) = ("frozen.bin", 12_582_917);
 const LIMIT: Duration = Duration::from_secs(3);
 /// Read before the freeze.
 const BEGINNING_BYTES: usize = 100_003;
+/// Read at a time until all transfers are in the middle, and how long each waits in between.
+const SIP_BYTES: usize = 16_001;
+const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) fn run(arena: &Arena) -> Result<Findings> {
     let bytes = arena.content.add(FILE.0, FILE.1)?;
@@ -50,15 +57,18 @@ pub(super) fn run(arena: &Arena) -> Result<Findings> {
     Ok(findings)
 }
 
-/// Every client asks on a thread of its own and waits for the others once it has read the beginning, so that the process
-/// is frozen while all of them are in the middle. They read on at once.
+/// Every client asks on a thread of its own and reads a little at a time until all are in the middle, so that none is cut
+/// for having waited for the others. Then the process is frozen; when it goes on they read on at once.
 fn freeze(server: &Server, visitor: &Visitor, transfers: usize, frozen: Duration) -> Vec<Fetched> {
-    let barrier = Barrier::new(transfers + 1);
+    let (in_the_middle, is_frozen) = (AtomicUsize::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
-        let reading: Vec<_> =
-            (0..transfers).map(|_| scope.spawn(|| read_across(visitor, &barrier))).collect();
-        barrier.wait();
+        let read = || read_across(visitor, &in_the_middle, &is_frozen);
+        let reading: Vec<_> = (0..transfers).map(|_| scope.spawn(read)).collect();
+        while in_the_middle.load(Ordering::Relaxed) < transfers {
+            thread::sleep(PAUSE);
+        }
         server.signal_all(Signal::STOP);
+        is_frozen.store(true, Ordering::Relaxed);
         thread::sleep(frozen);
         server.signal_all(Signal::CONT);
         reading.into_iter().map(|reader| reader.join().unwrap_or_else(|_| lost(Ending::Cut))).collect()
@@ -69,16 +79,25 @@ fn lost(ending: Ending) -> Fetched {
     Fetched { ending, status: 0, body: Vec::new(), took: Duration::ZERO }
 }
 
-fn read_across(visitor: &Visitor, barrier: &Barrier) -> Fetched {
+fn read_across(visitor: &Visitor, in_the_middle: &AtomicUsize, is_frozen: &AtomicBool) -> Fetched {
     let mut visit = visitor.visit();
     let begun = visit.as_mut().map_err(|ending| *ending).and_then(|visit| {
         let mut transfer = visit.begin(FILE.0)?;
         transfer.read_to(BEGINNING_BYTES)?;
         Ok(transfer)
     });
-    // Whether it has begun or not: the others wait for it.
-    barrier.wait();
-    match begun {
+    // Whether it has begun or not: it is not waited for any longer.
+    in_the_middle.fetch_add(1, Ordering::Relaxed);
+    let going_on = begun.and_then(|mut transfer| {
+        let mut read_bytes = BEGINNING_BYTES;
+        while !is_frozen.load(Ordering::Relaxed) && read_bytes < FILE.1 / 2 {
+            thread::sleep(PAUSE);
+            read_bytes += SIP_BYTES;
+            transfer.read_to(read_bytes)?;
+        }
+        Ok(transfer)
+    });
+    match going_on {
         Ok(transfer) => transfer.finish(),
         Err(ending) => lost(ending),
     }

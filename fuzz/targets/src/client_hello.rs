@@ -69,7 +69,7 @@ fn outcome(stream: &[u8], piece_bytes: usize) -> Outcome {
 }
 
 /// Everything that is sent is whole records of legal size.
-fn check_records(mut outgoing: &[u8]) {
+pub(crate) fn check_records(mut outgoing: &[u8]) {
     while !outgoing.is_empty() {
         let Some((&[content_type, 3, _, high, low], rest)) = outgoing.split_first_chunk() else {
             panic!("no record: {outgoing:?}");
@@ -82,7 +82,7 @@ fn check_records(mut outgoing: &[u8]) {
 }
 
 /// One for the whole process: making a certificate takes longer than refusing a handshake.
-fn acceptor() -> &'static Arc<Acceptor> {
+pub(crate) fn acceptor() -> &'static Arc<Acceptor> {
     static ACCEPTOR: OnceLock<Arc<Acceptor>> = OnceLock::new();
     ACCEPTOR.get_or_init(|| {
         let directory = tempfile::tempdir().expect("a temporary directory");

@@ -7,6 +7,7 @@
 mod body;
 mod client_hello;
 mod configuration;
+mod handshake;
 mod path;
 mod range;
 mod record_open;
@@ -17,6 +18,7 @@ mod sealed;
 pub use body::body;
 pub use client_hello::client_hello;
 pub use configuration::configuration;
+pub use handshake::handshake;
 pub use path::path;
 pub use range::range;
 pub use record_open::record_open;
@@ -42,10 +44,11 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target { name: "body", run: body },
     Target { name: "client_hello", run: client_hello },
     Target { name: "configuration", run: configuration },
+    Target { name: "handshake", run: handshake },
     Target { name: "path", run: path },
     Target { name: "range", run: range },
     Target { name: "record_open", run: record_open },

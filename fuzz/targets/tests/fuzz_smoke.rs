@@ -61,6 +61,11 @@ fn configuration() {
 }
 
 #[test]
+fn handshake() {
+    smoke("handshake", 5_000);
+}
+
+#[test]
 fn path() {
     smoke("path", 200_000);
 }

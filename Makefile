@@ -7,10 +7,11 @@
 #   make fuzz [TARGET=request] [TIME=600]                  fuzz one target, or all, TIME seconds each
 #   make hostile [ARGS="logs disks --ipv4"]              fault programs beside nginx, the long form: docs/RELIABILITY.md
 #   make conformance TLSFUZZER=DIR [ONLY='test-tls13-key*'] [FAMILY=6]   tlsfuzzer's scripts, from a checkout of it
+#   make careful                                           crates/os and record under AddressSanitizer (nightly Rust)
 #   make report [EXPERIMENT=engines] [ARGS=--quick]        run an experiment and put its report into docs/reports
 #   make SETUP=no ...                                      never install a system package, only name it
 
-.PHONY: serve test guest-test nic fuzz hostile conformance report
+.PHONY: serve test guest-test nic fuzz hostile conformance careful report
 .DEFAULT_GOAL := test
 
 export DIR TARGET TIME SETUP EXPERIMENT TLSFUZZER ONLY FAMILY
@@ -33,6 +34,9 @@ fuzz:
 
 hostile:
 	@scripts/hostile.sh $(ARGS)
+
+careful:
+	@scripts/careful.sh
 
 conformance:
 	@scripts/conformance.sh

@@ -38,4 +38,5 @@ pub mod perf;
 pub mod processor;
 mod residency;
 pub mod socket;
+mod sync;
 pub mod usage;

@@ -5,31 +5,21 @@
 //! anything made from the bytes leaves the process (INV-FILE-2). A truncation inside a page raises no signal but
 //! shows zeros: that is why the engine also compares the file's length after reading.
 
-use crate::residency::Witness;
+mod slot;
+
+use self::slot::Slot;
+use crate::{
+    residency::Witness,
+    sync::{AtomicBool, AtomicUsize},
+};
 use rustix::{
     io::Errno,
     mm::{MapFlags, ProtFlags},
 };
-use std::{
-    fs::File,
-    io,
-    ops::Range,
-    ptr,
-    sync::{
-        OnceLock,
-        atomic::{AtomicBool, AtomicUsize, Ordering, fence},
-    },
-};
+use std::{fs::File, io, ops::Range, ptr, sync::OnceLock};
 
 /// How many mappings a process can hold at once; the handler looks through all of them, so the table is bounded.
 const SLOTS: usize = 4096;
-
-/// What the signal handler needs to know of a mapping. `start == 0` marks a free slot, 1 one that is being filled.
-struct Slot {
-    start: AtomicUsize,
-    end: AtomicUsize,
-    broken: AtomicBool,
-}
 
 static TABLE: [Slot; SLOTS] =
     [const { Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), broken: AtomicBool::new(false) } };
@@ -69,13 +59,11 @@ impl Mapping {
         let start = match mapped {
             Ok(address) => address as usize,
             Err(error) => {
-                TABLE[slot].start.store(0, Ordering::Release);
+                TABLE[slot].release();
                 return Err(error.into());
             }
         };
-        TABLE[slot].broken.store(false, Ordering::SeqCst);
-        TABLE[slot].end.store(start + length_bytes, Ordering::SeqCst);
-        TABLE[slot].start.store(start, Ordering::SeqCst);
+        TABLE[slot].publish(start..start + length_bytes);
         Ok(Self { start, length_bytes, slot, witness })
     }
 
@@ -113,9 +101,7 @@ impl Mapping {
     /// Whether a page was found missing since the file was mapped. Ask after reading, before sending.
     #[must_use]
     pub fn is_broken(&self) -> bool {
-        // Whatever was read before this call was read before the flag is: no stale "whole" after zeros.
-        fence(Ordering::SeqCst);
-        TABLE[self.slot].broken.load(Ordering::SeqCst)
+        TABLE[self.slot].is_broken()
     }
 
     /// The page-aligned start and the length in bytes of what `range` touches.
@@ -129,17 +115,16 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly our own mapping; no reference into it outlives `self`.
-        let unmapped = unsafe { rustix::mm::munmap(self.start as *mut _, self.length_bytes) };
-        debug_assert!(unmapped.is_ok());
-        TABLE[self.slot].start.store(0, Ordering::SeqCst);
+        TABLE[self.slot].release_and(|| {
+            // SAFETY: exactly our own mapping; no reference into it outlives `self`.
+            let unmapped = unsafe { rustix::mm::munmap(self.start as *mut _, self.length_bytes) };
+            debug_assert!(unmapped.is_ok());
+        });
     }
 }
 
 fn claim_slot() -> Option<usize> {
-    TABLE
-        .iter()
-        .position(|slot| slot.start.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok())
+    TABLE.iter().position(Slot::claim)
 }
 
 /// Installs the handler, once for the process.
@@ -184,13 +169,8 @@ extern "C" fn on_bus_error(_signal: libc::c_int, info: *mut libc::siginfo_t, _co
 /// Puts zero pages from `address` to the end of the mapping it lies in. False if it lies in none of ours.
 fn patch(address: usize) -> bool {
     for slot in &TABLE {
-        let start = slot.start.load(Ordering::SeqCst);
-        let end = slot.end.load(Ordering::SeqCst);
-        if start <= 1 || address < start || address >= end {
-            continue;
-        }
-        // Marked before the zeros appear: no other thread can read them and still find the mapping whole.
-        slot.broken.store(true, Ordering::SeqCst);
+        let Some(end) = slot.end_if_covering(address) else { continue };
+        slot.mark_broken();
         let page = address & !(rustix::param::page_size() - 1);
         // SAFETY: replaces the rest of our own mapping, which stays mapped throughout: references into it stay valid.
         let replaced = unsafe {

@@ -30,6 +30,7 @@ mod run;
 mod site_headers;
 mod sites;
 mod snapshot;
+mod sync;
 mod tls_setup;
 mod watch;
 mod worker;

@@ -1,9 +1,11 @@
 //! What a worker counts. Each worker has its own counters, written by it alone, and a scrape adds them up: nothing on
 //! the hot path is shared.
 
+mod counter;
 mod histogram;
 mod render;
 
+pub(crate) use counter::Counter;
 pub(crate) use histogram::Histogram;
 pub(crate) use render::{Single, render};
 
@@ -11,34 +13,8 @@ use crate::placement::view::View;
 use linerate_placement::{Decision, Reason};
 use std::{
     marker::PhantomData,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, PoisonError},
 };
-
-/// A number that one worker writes and a scrape reads.
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    /// Adds `amount`. Only the owning worker writes, so no locked instruction is needed.
-    pub(crate) fn add(&self, amount: u64) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
-    }
-
-    pub(crate) fn increment(&self) {
-        self.add(1);
-    }
-
-    pub(crate) fn decrement(&self) {
-        self.add(u64::MAX);
-    }
-
-    pub(crate) fn value(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// A label of a family of counters, all of whose values are known beforehand.
 pub(crate) trait Label: Copy + 'static {

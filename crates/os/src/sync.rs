@@ -1,0 +1,3 @@
+//! What threads share memory by. Modules that name it through here can be run in a model of it (`tests/shared-memory`).
+
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};

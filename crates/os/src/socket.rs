@@ -498,7 +498,7 @@ mod tests {
         let mut half_open = TcpStream::connect(address).unwrap();
         assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
         begin_no_connections(&listener).unwrap();
-        let late = connect(address, None).unwrap();
+        let late = connect(address, None, SocketShape::default()).unwrap();
         half_open.write_all(b"first").unwrap();
         let (accepted, peer) = listener.accept().unwrap();
         assert_eq!(peer, half_open.local_addr().unwrap());

@@ -305,7 +305,8 @@ pub const KEYS: &[Key] = &[
         "list of addresses and networks",
         "[]",
         r#"["10.0.0.0/8", "2001:db8:7::/48"]"#,
-        "Whom connections_per_address and tls.handshakes_per_address do not concern: load balancers, monitoring, an office.",
+        "Addresses and networks that connections_per_address and tls.handshakes_per_address do not apply to: load \
+         balancers, monitoring, an office.",
     ),
     key(
         Section::Limits,
@@ -461,8 +462,8 @@ pub const KEYS: &[Key] = &[
         "(all that the adapter can do)",
         "400",
         "Connections that an adapter is asked to set up in a second at most, by all workers together; 0 asks for none. Where \
-         set-ups queue at the adapter it is asked for fewer. Where more would gain than there are, those who save most have \
-         them.",
+         set-ups queue at the adapter it is asked for fewer. Scarce set-ups go to the largest \
+         savings.",
     ),
     key(
         Section::Placement,

@@ -109,7 +109,7 @@ pub struct Limits {
     pub connections: usize,
     /// How many of them may be one address's; 0 is no limit of its own.
     pub connections_per_address: usize,
-    /// Whom limits by address do not concern.
+    /// Addresses and networks that limits by address do not apply to.
     pub exempt_addresses: Vec<Network>,
     /// A request's head: request line and headers.
     pub head_bytes: usize,

@@ -57,7 +57,7 @@ Examples:
   linerate man | man -l -
   linerate man > /usr/local/share/man/man1/linerate.1";
 
-/// Serves files over TLS at nearly the price of plaintext
+/// Serves files over TLS, encrypted where that costs least
 #[derive(Debug, Parser)]
 #[command(name = "linerate", version, arg_required_else_help = true, after_help = EXAMPLES)]
 #[command(disable_help_subcommand = true)]

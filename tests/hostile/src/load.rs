@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Result, anyhow};
 use linerate_load::{
     LoadError, Plan, Sayings, Target,
-    plan::{BodyUse, Trust, Until},
+    plan::{BodyUse, SocketShape, Trust, Until},
     report::LoadReport,
 };
 
@@ -53,6 +53,9 @@ impl Load {
             until: Until::Time(LIMIT),
             rate: None,
             close,
+            once: false,
+            spin: false,
+            shape: SocketShape::default(),
             resume: false,
             version: None,
             cipher_suites: Vec::new(),

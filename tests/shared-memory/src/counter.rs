@@ -2,11 +2,11 @@
 
 #[path = "../../../crates/server/src/metrics/counter.rs"]
 #[allow(dead_code, reason = "only what the models need is called")]
-mod counter;
+mod single_writer;
 
 #[cfg(test)]
 mod tests {
-    use super::counter::Counter;
+    use super::single_writer::Counter;
     use loom::{sync::Arc, thread};
 
     #[test]

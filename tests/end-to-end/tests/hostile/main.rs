@@ -3,5 +3,6 @@
 mod closing;
 mod fixture;
 mod handshakes;
+mod illegal;
 mod legal;
 mod records;

@@ -34,8 +34,13 @@ impl Fixture {
 
     /// The same, with these lines of TOML.
     pub(crate) fn start_with(&self, toml: &str) -> Server {
+        self.start_on("\"127.0.0.1:0\"", toml)
+    }
+
+    /// The same, on these addresses.
+    pub(crate) fn start_on(&self, listeners: &str, toml: &str) -> Server {
         let toml = format!(
-            "listen = [\"127.0.0.1:0\"]\nworkers = 1\nengine = \"kernel\"\n{toml}\n[[site]]\nroot = {:?}\n\
+            "listen = [{listeners}]\nworkers = 1\nengine = \"kernel\"\n{toml}\n[[site]]\nroot = {:?}\n\
              certificates = [{{ certificate = {:?}, key = {:?} }}]\n",
             self.site.path(),
             self.pair.certificate,

@@ -9,3 +9,4 @@ mod matrix;
 mod operation;
 mod placement;
 mod record_limit;
+mod records;

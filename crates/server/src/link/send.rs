@@ -46,6 +46,7 @@ impl<K: KeySource> Link<K> {
         pieces: &mut Pieces<'_>,
         source: Option<Source<'_>>,
     ) -> Result<(), Ending> {
+        self.begin_in_front();
         self.begin(Stage::Sending);
         self.taken_bytes = 0;
         self.batches.begin_response();

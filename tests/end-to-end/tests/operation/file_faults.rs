@@ -157,6 +157,28 @@ fn a_file_may_be_changed_once_the_client_has_it() {
     assert_eq!(fixture.server.metric("linerate_connections_closed_total", "broken_file"), 0.0);
 }
 
+/// A client that has all of one response and takes its time over the next is not cut for the first one's file: sweeps look
+/// at that while bytes of the second wait.
+#[test]
+fn a_file_may_be_changed_while_another_response_is_under_way() {
+    const OTHER: &str = "other.bin";
+    let site = Site::empty();
+    let mut bytes = add_at_rest(&site, NAME, 300_001);
+    let other = add_at_rest(&site, OTHER, 2_000_003);
+    let fixture = Fixture::start(site);
+    let mut connection = fixture.connect_with_small_window(Transport::Plain, 4096);
+    connection.get(&format!("/{NAME}"), "").assert_is(200, &bytes);
+    connection.send(crate::support::get(&format!("/{OTHER}"), "Connection: close\r\n"));
+    bytes[7] ^= 1;
+    let path = fixture.site.path().join(NAME);
+    File::options().write(true).open(path).unwrap().write_all_at(&bytes, 0).unwrap();
+    // Some sweeps, in which the client takes nothing. Fewer, on a slow machine, show less and break nothing.
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    let (received, _) = connection.end();
+    assert!(received.ends_with(&other[other.len() - 100_000..]), "{} bytes came", received.len());
+    assert_eq!(fixture.server.metric("linerate_connections_closed_total", "broken_file"), 0.0);
+}
+
 /// A file that is kept open, and mapped, may be changed between two requests of one connection.
 #[test]
 fn a_file_changed_between_two_requests_is_described_as_it_is() {

@@ -9,7 +9,7 @@
 
 use crate::{
     Piece, Pieces,
-    source::{Change, Read, Source, read},
+    source::{Change, Moment, Read, Source, read},
 };
 use linerate_os::{
     file::{ResidentRead, read_resident},
@@ -72,7 +72,7 @@ pub fn step(
             let sent = calls.send_file(socket, source.file, range.start, asked_bytes as usize);
             // A file that ends early gives less, too, and leaves a socket that will never report room.
             if sent.is_ok()
-                && let Some(change) = source.change()?
+                && let Some(change) = source.change(Moment::Midway)?
             {
                 return Ok(Step::Changed(change));
             }
@@ -112,14 +112,14 @@ fn send_the_last(
             }
         }
     }
+    let left_bytes = pieces.remaining_bytes() - copied_bytes as u64;
     if pieces.holds_file()
         && let Some(source) = source
-        && let Some(change) = source.change()?
+        && let Some(change) = source.change(Moment::with_left(left_bytes))?
     {
         return Ok(Step::Changed(change));
     }
-    let follows =
-        if pieces.remaining_bytes() > copied_bytes as u64 { Follows::More } else { Follows::Nothing };
+    let follows = if left_bytes > 0 { Follows::More } else { Follows::Nothing };
     strike_off(pieces, calls.send(socket, &memory[..copied_bytes], follows), copied_bytes as u64)
 }
 

@@ -9,7 +9,13 @@ use std::{
     fs::File,
     io::{self, IoSliceMut},
     ops::Range,
+    time::{Duration, SystemTime},
 };
+
+/// How long after its time of modification a file may still become longer by the same write. The kernel sets the time
+/// first, then copies the bytes, and sets the length last; a commit of the file system's journal may lie between
+/// (mm/filemap.c, `generic_perform_write`; fs/ext4/file.c, `ext4_buffered_write_iter`).
+const SETTLING: Duration = Duration::from_millis(50);
 
 /// The file behind a response.
 #[derive(Clone, Copy)]
@@ -46,24 +52,55 @@ impl<'a> Source<'a> {
     /// A file that has become longer counts as unchanged: logs and recordings grow while they are served, and what was
     /// announced of them is what it was. One that was overwritten and made longer cannot be told from those.
     ///
+    /// In the middle of a response a write that has only just begun is not judged yet ([`settled_change_since`]).
+    ///
     /// # Errors
     /// The kernel's.
-    pub fn change(&self) -> io::Result<Option<Change>> {
-        change_since(&self.announced, self.file)
+    pub fn change(&self, moment: Moment) -> io::Result<Option<Change>> {
+        match moment {
+            Moment::Midway => settled_change_since(&self.announced, self.file),
+            Moment::AtTheEnd => Ok(change_between(&self.announced, &Stamp::of(self.file)?)),
+        }
     }
 }
 
-/// What has become of `file` since it had the stamp `announced`.
+/// When a response asks what has become of its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// It will ask again: more of the response follows.
+    Midway,
+    /// The client takes the response for whole with what leaves next.
+    AtTheEnd,
+}
+
+impl Moment {
+    /// Of a batch that leaves `left_bytes` of the response.
+    pub const fn with_left(left_bytes: u64) -> Self {
+        if left_bytes == 0 { Self::AtTheEnd } else { Self::Midway }
+    }
+}
+
+/// What has become of `file` since it had the stamp `announced`, if that can be told already: a file that was written to
+/// within the last 50 ms, and is as long as it was, may be about to grow. Whoever asks has to ask again.
 ///
 /// # Errors
 /// The kernel's.
-pub fn change_since(announced: &Stamp, file: &File) -> io::Result<Option<Change>> {
+pub fn settled_change_since(announced: &Stamp, file: &File) -> io::Result<Option<Change>> {
     let now = Stamp::of(file)?;
-    Ok(match now.length_bytes.cmp(&announced.length_bytes) {
+    let change = change_between(announced, &now);
+    let may_be_growing = || {
+        // A time in the future was set by somebody, and is no sign of a write.
+        SystemTime::now().duration_since(now.modified()).is_ok_and(|since| since < SETTLING)
+    };
+    Ok(change.filter(|change| *change != Change::Overwritten || !may_be_growing()))
+}
+
+fn change_between(announced: &Stamp, now: &Stamp) -> Option<Change> {
+    match now.length_bytes.cmp(&announced.length_bytes) {
         Ordering::Less => Some(Change::CutShort(now.length_bytes)),
-        Ordering::Equal if now != *announced => Some(Change::Overwritten),
+        Ordering::Equal if now != announced => Some(Change::Overwritten),
         Ordering::Equal | Ordering::Greater => None,
-    })
+    }
 }
 
 /// How far a read got.

@@ -6,7 +6,7 @@
 
 use crate::{
     Piece, Pieces,
-    source::{Change, Read, Source, in_memory, read},
+    source::{Change, Moment, Read, Source, in_memory, read},
 };
 use linerate_os::mapping::Mapping;
 use linerate_record::{Channel, ContentType, KeySource, Layout, MAX_PLAINTEXT_BYTES, RecordError, Sealer};
@@ -230,8 +230,9 @@ impl Batch {
                 }
             }
         }
+        let moment = Moment::with_left(pieces.remaining_bytes() - position);
         if let Some(source) = read_from
-            && let Some(change) = source.change().map_err(SealFault::Unreadable)?
+            && let Some(change) = source.change(moment).map_err(SealFault::Unreadable)?
         {
             return Err(change.into());
         }
@@ -260,7 +261,7 @@ impl Batch {
                 let resident = mapping.is_resident(source.file, in_memory(&range), &mut self.residency);
                 if !resident.map_err(SealFault::Unreadable)? {
                     // Pages that a truncation took away never become resident: waiting for them would not end.
-                    if let Some(change) = source.change().map_err(SealFault::Unreadable)? {
+                    if let Some(change) = source.change(Moment::Midway).map_err(SealFault::Unreadable)? {
                         return Err(change.into());
                     }
                     return Ok(Ready::Cold(range));
@@ -299,7 +300,9 @@ impl Batch {
             }
             self.filled_bytes = record.end;
         }
-        if takes_file && let Some(change) = change_beneath(mapping, &source).map_err(SealFault::Unreadable)? {
+        let moment = Moment::with_left(pieces.remaining_bytes() - planned_bytes);
+        let change = if takes_file { change_beneath(mapping, &source, moment) } else { Ok(None) };
+        if let Some(change) = change.map_err(SealFault::Unreadable)? {
             // What was sealed may be zeros where there was data, or of two files: nothing of it may leave.
             self.filled_bytes = 0;
             return Err(change.into());
@@ -364,8 +367,8 @@ enum Ready {
 
 /// What has become of a mapped file by the time its bytes were sealed: a page that was truncated away reads as zeros, which
 /// the mapping notes; a page that was truncated in its middle does, too, which only the file's length tells (INV-FILE-2).
-fn change_beneath(mapping: &Mapping, source: &Source<'_>) -> io::Result<Option<Change>> {
-    let change = source.change()?;
+fn change_beneath(mapping: &Mapping, source: &Source<'_>, moment: Moment) -> io::Result<Option<Change>> {
+    let change = source.change(moment)?;
     // It may have got its length back since.
     Ok(change.or(mapping.is_broken().then_some(Change::Overwritten)))
 }

@@ -11,6 +11,7 @@ use std::{
     num::NonZeroU64,
     os::unix::fs::OpenOptionsExt,
     path::Path,
+    time::{Duration, SystemTime},
 };
 
 /// Opens a file for appending; made if need be. A FIFO that nobody reads is an error ([`is_unread_fifo`]) and not a wait for
@@ -108,6 +109,20 @@ impl Stamp {
             modified_unix_s: status.st_mtime as i64,
             modified_nanoseconds: status.st_mtime_nsec as u32,
         })
+    }
+
+    /// When it was last modified; 1970 for a time that the system's clock cannot hold.
+    #[must_use]
+    pub fn modified(&self) -> SystemTime {
+        let seconds = Duration::from_secs(self.modified_unix_s.unsigned_abs());
+        let whole = if self.modified_unix_s < 0 {
+            SystemTime::UNIX_EPOCH.checked_sub(seconds)
+        } else {
+            SystemTime::UNIX_EPOCH.checked_add(seconds)
+        };
+        whole
+            .and_then(|time| time.checked_add(Duration::from_nanos(self.modified_nanoseconds.into())))
+            .unwrap_or(SystemTime::UNIX_EPOCH)
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::Link;
 use crate::{ending::Ending, exchange::CachedFile, report, watch::SWEEP_INTERVAL};
-use linerate_engine::source::change_since;
+use linerate_engine::source::settled_change_since;
 use linerate_os::{file::Stamp, socket};
 use linerate_record::KeySource;
 
@@ -78,7 +78,7 @@ impl<K: KeySource> Link<K> {
         }
         // A file that cannot be asked about is not known to have changed.
         let changed = behind.iter().find(|Behind { file, announced, .. }| {
-            matches!(change_since(announced, file.content.file()), Ok(Some(_)))
+            matches!(settled_change_since(announced, file.content.file()), Ok(Some(_)))
         });
         if let Some(Behind { target, .. }) = changed {
             let ending = Ending::ChangedBehind;

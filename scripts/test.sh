@@ -11,7 +11,7 @@ scripts/packages.sh test
 logs=${CARGO_TARGET_DIR:-target}/test-logs
 rm -rf "$logs"
 mkdir -p "$logs"
-summary=() skipped=() failed=0
+summary=() skipped=() failures=() failed=0
 
 # In CI a dependency that Cargo.lock does not know is a mistake; at a desk it is work in progress.
 locked=()
@@ -29,7 +29,7 @@ step() {
     case $status in
     0) ;;
     77) result=skipped ;;
-    *) result=FAILED failed=1 ;;
+    *) result=FAILED failed=1 failures+=("$(told "$name" "$log")") ;;
     esac
     summary+=("$(printf '%-8s %5s s  %s%s' "$result" "$SECONDS" "$name" "$(counted "$log")")")
     # Cargo captures nothing here (--nocapture), and tests run side by side: the mark may stand behind other words.
@@ -42,6 +42,21 @@ step() {
 counted() {
     awk '/^test result:/ { programs++; passed += $4; failed += $6; ignored += $8 }
          END { if (programs) printf ": %d passed, %d failed, %d ignored", passed, failed, ignored }' "$1"
+}
+
+# What failed in a step: the tests by name, each with what it said when it failed; of another program its last lines.
+told() {
+    local tests name
+    printf '== %s\n' "$1"
+    mapfile -t tests < <(awk '/^failures:/ { listed = 1; next } /^test result:/ { listed = 0 }
+                              listed && /^    [^ ]+$/ { print $1 }' "$2" | sort --unique)
+    if [ ${#tests[@]} = 0 ]; then
+        tail -n 20 "$2"
+    fi
+    for name in "${tests[@]}"; do
+        printf '%s\n' "$name"
+        grep --text --fixed-strings --after-context=3 "thread '$name'" "$2" | grep --text --invert-match 'stack backtrace' | head -n 12 || true
+    done
 }
 
 cargo_test() {
@@ -70,6 +85,7 @@ if [ ${#skipped[@]} -gt 0 ]; then
     printf '  %s\n' "${skipped[@]}"
 fi
 if [ "$failed" = 1 ]; then
+    printf '\n%s\n' "${failures[@]}"
     printf '\nFAILED\n'
     exit 1
 fi

@@ -252,8 +252,8 @@ pub const KEYS: &[Key] = &[
         "integer, 1 to 1000000",
         "4096",
         "256",
-        "Handshakes under way at once in the whole server. For one more the oldest is ended whose client has sent nothing, \
-         or else least.",
+        "Handshakes under way at once in the whole server. For one more a handshake is ended that has been stuck for a \
+         second, or else the oldest.",
     ),
     key(
         Section::Tls,

@@ -6,7 +6,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use linerate_end_to_end::pattern;
@@ -104,6 +104,15 @@ impl Probe {
     #[must_use]
     pub fn take(&self) -> Figures {
         std::mem::take(&mut *self.figures.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until one more request is over, whether it succeeded or not, but not longer than this.
+    pub fn wait_for_a_request(&self, patience: Duration) {
+        let requests = || self.figures.lock().unwrap_or_else(PoisonError::into_inner).requests();
+        let (before, begun) = (requests(), Instant::now());
+        while requests() == before && begun.elapsed() < patience {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Lets it work for so long, and until it has made at least one request, and says what it met.

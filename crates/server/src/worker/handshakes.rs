@@ -1,6 +1,10 @@
-//! A worker's handshakes under way, in the order in which they go when there is no place for another: first the one that has
-//! been silent for longest, then the one that is stuck in its first message for longest, then the one that has not answered
-//! us for longest. A handshake whose bytes wait for this worker is never ended: it is we who are late.
+//! A worker's handshakes under way, and which of them goes when there is no place for another.
+//!
+//! One that has been stuck for long goes first: of those the one that has sent nothing, then the one that is stuck in its
+//! first message, then the one that has not answered us, each time the oldest. Where none is stuck for long, the one that
+//! came first goes, however far it is: a client is safe until as many others have come as there are places, and one that
+//! sends a byte and falls silent cannot take a newcomer's turn. A handshake whose bytes wait for this worker is never ended:
+//! it is we who are late.
 
 use super::{Place, addresses::AddressPlace, admission::HandshakePlaces};
 use crate::{metrics::Metrics, watch::Watch};
@@ -8,7 +12,7 @@ use linerate_os::socket;
 use std::{cell::Cell, cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc};
 use tokio::net::TcpStream;
 
-/// Silence that is long, for a client that has something to say.
+/// A time in which a client that means it gets further, even from afar and with a segment lost.
 const PATIENCE_MS: u64 = 1000;
 
 /// How far a handshake is.
@@ -24,14 +28,14 @@ pub(crate) enum Standing {
     Ready,
 }
 
-/// Where a handshake stands in the queue: the first goes first.
+/// Where a handshake stands in the queue: among those that came equally far, in the order in which they came.
 type Position = (Standing, u64);
 
 struct Entry {
     stream: TcpStream,
     watch: Rc<Watch>,
     position: Cell<Position>,
-    /// When it took its standing.
+    /// When it came so far.
     since_ms: Cell<u64>,
     place: Cell<Option<Place>>,
     address_place: Cell<Option<AddressPlace>>,
@@ -40,7 +44,7 @@ struct Entry {
 /// Which handshakes may be ended for another connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whom {
-    /// Any but those whose turn is ours.
+    /// Any but those whose bytes wait for this worker.
     Stuck,
     /// Only those that have sent nothing for long.
     SilentForLong,
@@ -78,7 +82,8 @@ impl Handshakes {
             place: Cell::new(Some(places.0)),
             address_place: Cell::new(places.1),
         });
-        self.put(&entry, Standing::Silent);
+        let number = self.entered.replace(self.entered.get() + 1);
+        self.put(&entry, (Standing::Silent, number));
         self.metrics.handshakes_in_flight.increment();
         Ticket { entry, handshakes: Rc::clone(self) }
     }
@@ -86,23 +91,10 @@ impl Handshakes {
     /// Ends one for another, and gives its place; `None` if there is none that may go.
     pub(super) fn evict(&self, now_ms: u64, whom: Whom) -> Option<Place> {
         loop {
-            let entry = Rc::clone(self.queue.borrow().first_key_value()?.1);
-            let (standing, _) = entry.position.get();
-            let waits_long = now_ms.saturating_sub(entry.since_ms.get()) > PATIENCE_MS;
-            let may_go = match (standing, whom) {
-                (Standing::Ready, _) => false,
-                (Standing::Silent | Standing::Begun | Standing::Answered, Whom::Stuck) => true,
-                (Standing::Silent, Whom::SilentForLong) => waits_long,
-                (Standing::Begun | Standing::Answered, Whom::SilentForLong) => false,
-            };
-            if !may_go {
-                // Those behind it are younger, or further.
-                return None;
-            }
+            let entry = self.next_to_go(now_ms, whom)?;
             if socket::is_readable(&entry.stream) {
                 // Each is found so at most once before its task has run, so this loop ends.
-                self.take_out(&entry);
-                self.put(&entry, Standing::Ready);
+                self.come_to(&entry, Standing::Ready);
                 continue;
             }
             self.leave(&entry);
@@ -111,8 +103,35 @@ impl Handshakes {
         }
     }
 
-    fn put(&self, entry: &Rc<Entry>, standing: Standing) {
-        let position = (standing, self.entered.replace(self.entered.get() + 1));
+    fn next_to_go(&self, now_ms: u64, whom: Whom) -> Option<Rc<Entry>> {
+        let queue = self.queue.borrow();
+        let oldest = |standing| {
+            let (&(found, _), entry) = queue.range((standing, 0)..).next()?;
+            (found == standing).then_some(entry)
+        };
+        let is_stuck_for_long =
+            |entry: &&Rc<Entry>| now_ms.saturating_sub(entry.since_ms.get()) > PATIENCE_MS;
+        let found = match whom {
+            Whom::SilentForLong => oldest(Standing::Silent).filter(is_stuck_for_long),
+            Whom::Stuck => {
+                let by_standing = [Standing::Silent, Standing::Begun, Standing::Answered].map(oldest);
+                let mut all = by_standing.iter().copied().flatten();
+                let came_first = all.clone().min_by_key(|entry| entry.position.get().1);
+                all.find(is_stuck_for_long).or(came_first)
+            }
+        };
+        found.map(Rc::clone)
+    }
+
+    /// It stands there from now on, behind those that came earlier.
+    fn come_to(&self, entry: &Rc<Entry>, standing: Standing) {
+        let (_, number) = entry.position.get();
+        if self.take_out(entry) {
+            self.put(entry, (standing, number));
+        }
+    }
+
+    fn put(&self, entry: &Rc<Entry>, position: Position) {
         entry.position.set(position);
         self.queue.borrow_mut().insert(position, Rc::clone(entry));
     }
@@ -149,8 +168,8 @@ impl Ticket {
     /// The client sent something, by which the handshake came so far.
     pub(crate) fn heard(&self, standing: Standing, now_ms: u64) {
         // Bytes that bring it no further do not move it back: who drips is no better than who is silent.
-        if self.entry.position.get().0 != standing && self.handshakes.take_out(&self.entry) {
-            self.handshakes.put(&self.entry, standing);
+        if self.entry.position.get().0 != standing {
+            self.handshakes.come_to(&self.entry, standing);
             self.entry.since_ms.set(now_ms);
         }
     }
@@ -211,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_silent_goes_first_and_never_one_whose_bytes_wait() {
+    async fn who_is_stuck_goes_first_and_never_one_whose_bytes_wait() {
         let (handshakes, watches) = (Rc::new(Handshakes::new(Arc::default())), Watches::default());
         let totals = Arc::new(Totals::default());
         let all: Vec<_> = (0..6).map(|at_ms| begin(&handshakes, &watches, &totals, at_ms)).collect();
@@ -223,25 +242,52 @@ mod tests {
         while !socket::is_readable(spoke.ticket.stream()) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+        let goes =
+            |now_ms, whom, who: &Handshaking| handshakes.evict(now_ms, whom).is_some() && who.is_evicted();
         assert!(handshakes.evict(999, Whom::SilentForLong).is_none(), "none is silent for long yet");
         let place = handshakes.evict(40, Whom::Stuck);
-        assert!(place.is_some() && silent.is_evicted(), "the oldest that has sent nothing");
+        assert!(place.is_some() && answered.is_evicted(), "none is stuck for long: who came first goes");
         assert_eq!(totals.handshakes.load(std::sync::atomic::Ordering::Relaxed), 6, "its place is given on");
         assert_eq!((handshakes.len(), handshakes.metrics.handshakes_in_flight.value()), (5, 5));
-        assert!(handshakes.evict(40, Whom::Stuck).is_some() && young.is_evicted());
-        assert!(handshakes.evict(5000, Whom::SilentForLong).is_some() && late.is_evicted());
-        assert!(handshakes.evict(5000, Whom::SilentForLong).is_none(), "no other is silent");
-        assert!(handshakes.evict(5000, Whom::Stuck).is_some() && begun.is_evicted());
-        assert!(handshakes.evict(5000, Whom::Stuck).is_some() && answered.is_evicted());
+        assert!(goes(1004, Whom::Stuck, silent), "who has sent nothing for long goes before who came first");
+        assert!(goes(1004, Whom::Stuck, begun), "and nobody else is silent for long yet");
+        assert!(goes(1004, Whom::Stuck, young), "who has bytes that wait is passed over");
+        assert!(goes(5000, Whom::SilentForLong, late));
         assert!(handshakes.evict(u64::MAX, Whom::Stuck).is_none() && !spoke.is_evicted());
         // It was looked at, and is where it belongs by what it sent.
-        spoke.ticket.heard(Standing::Begun, 50);
+        spoke.ticket.heard(Standing::Begun, 5050);
         let mut buffer = [0; 8];
         assert_eq!(socket::receive(spoke.ticket.stream(), &mut buffer).unwrap(), 1);
-        assert!(handshakes.evict(50, Whom::Stuck).is_some() && spoke.is_evicted());
+        let newcomer = begin(&handshakes, &watches, &totals, 5060);
+        newcomer.ticket.heard(Standing::Begun, 5070);
+        newcomer.ticket.heard(Standing::Answered, 5080);
+        assert!(handshakes.evict(9000, Whom::SilentForLong).is_none(), "no other is silent");
+        assert!(goes(6060, Whom::Stuck, spoke), "stuck in its first message");
+        assert!(goes(6060, Whom::Stuck, &newcomer), "the last there is");
+        drop(newcomer.ticket.into_stream());
         drop(place);
         assert!(all.into_iter().all(|handshaking| handshaking.ticket.into_stream().is_some()));
         assert_eq!((handshakes.len(), handshakes.metrics.handshakes_in_flight.value()), (0, 0));
         assert_eq!(totals.handshakes.load(std::sync::atomic::Ordering::Relaxed), 0);
+    }
+
+    /// All places are held by clients that sent a byte and fell silent, and one comes that means it.
+    #[tokio::test]
+    async fn a_newcomer_is_safe_until_as_many_others_have_come_as_there_are_places() {
+        let (handshakes, watches) = (Rc::new(Handshakes::new(Arc::default())), Watches::default());
+        let totals = Arc::new(Totals::default());
+        let begin_one = |standing| {
+            let one = begin(&handshakes, &watches, &totals, 0);
+            one.ticket.heard(standing, 0);
+            one
+        };
+        let mut all: Vec<_> = (0..8).map(|_| begin_one(Standing::Begun)).collect();
+        let newcomer = begin_one(Standing::Silent);
+        for _ in 0..8 {
+            all.push(begin_one(Standing::Begun));
+            assert!(handshakes.evict(10, Whom::Stuck).is_some() && !newcomer.is_evicted());
+        }
+        assert!(handshakes.evict(10, Whom::Stuck).is_some() && newcomer.is_evicted());
+        assert!(all[..8].iter().all(Handshaking::is_evicted));
     }
 }

@@ -17,6 +17,8 @@ use crate::{Arena, Findings, Row, Server, Visitor, Wishes, arena::PROBE, probe::
 
 /// A file that no slow reader ever finishes.
 const LARGE: (&str, usize) = ("slow-reader.bin", 8_388_617);
+/// How long the next group waits for a probe that gets no answer.
+const GROUP_PATIENCE: Duration = Duration::from_millis(500);
 /// How often each client that drips sends a byte.
 const DRIP: Duration = Duration::from_millis(250);
 
@@ -93,22 +95,32 @@ impl Client {
     }
 }
 
-/// Opens so many clients on a few threads; those that were refused are missing.
-fn crowd(kind: Kind, server: &Server, count: usize, arena: &Arena) -> Vec<Client> {
-    let threads = 8.min(count);
-    thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads)
-            .map(|thread| {
-                scope.spawn(move || {
-                    (thread..count)
-                        .step_by(threads)
-                        .filter_map(|number| Client::new(kind, server, number, arena))
-                        .collect::<Vec<_>>()
+/// Opens so many clients on a few threads; those that were refused are missing. Between two groups of them the probe makes
+/// a request, so that it is not left behind by more clients than any server has places for, however the machine
+/// schedules.
+fn crowd(kind: Kind, server: &Server, count: usize, arena: &Arena, probe: &Probe) -> Vec<Client> {
+    let mut clients = Vec::with_capacity(count);
+    // Less than half of the places for handshakes: a request may begin in one group and end in the next.
+    let group = arena.form.pick(24, 512);
+    for first in (0..count).step_by(group) {
+        let numbers = first..count.min(first + group);
+        let threads = 8.min(numbers.len());
+        thread::scope(|scope| {
+            let handles: Vec<_> = (0..threads)
+                .map(|thread| {
+                    let numbers = numbers.clone().skip(thread).step_by(threads);
+                    scope.spawn(move || {
+                        numbers
+                            .filter_map(|number| Client::new(kind, server, number, arena))
+                            .collect::<Vec<_>>()
+                    })
                 })
-            })
-            .collect();
-        handles.into_iter().flat_map(|handle| handle.join().unwrap_or_default()).collect()
-    })
+                .collect();
+            clients.extend(handles.into_iter().flat_map(|handle| handle.join().unwrap_or_default()));
+        });
+        probe.wait_for_a_request(GROUP_PATIENCE);
+    }
+    clients
 }
 
 /// Drips until told to stop, and says how many connections the server has ended.
@@ -142,7 +154,7 @@ pub(super) fn run(arena: &Arena) -> Result<Findings> {
         let probe = Probe::start(server.visitor());
         let before = probe.watch(span / 3);
         drop(probe.take());
-        let clients = crowd(kind, &server, count, arena);
+        let clients = crowd(kind, &server, count, arena, &probe);
         let came = clients.len();
         let crowd_met = probe.take();
         let stop = Arc::<AtomicBool>::default();

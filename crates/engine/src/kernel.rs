@@ -21,37 +21,10 @@ pub use report::note;
 pub use report::tried;
 pub use switch::{Prepared, Refusal, after_control, prepare, promote, settle};
 
-use crate::{
-    Pieces, plain,
-    source::{Change, Source},
-};
+use crate::{Fault, Queue, Turn, plain};
 use linerate_os::kernel_tls::Calls;
 use linerate_record::{Channel, KeySource, MAX_PLAINTEXT_BYTES, RecordError};
-use std::{io, ops::Range, os::fd::BorrowedFd};
-
-/// How far a turn got.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Step {
-    /// So many bytes went into the socket, as many as were asked for.
-    Sent(u64),
-    /// So many went, and the socket is full.
-    Full(u64),
-    /// These bytes of the file are not in memory.
-    Cold(Range<u64>),
-    /// The file is not what it was when the response began (INV-FILE-1).
-    Changed(Change),
-    /// A key update is due and waits as a control record: it goes first.
-    KeyUpdate,
-}
-
-/// Why a turn failed. The switch is behind us: the connection ends.
-#[derive(Debug)]
-pub enum Fault {
-    /// The socket failed.
-    Socket(io::Error),
-    /// The key is used up and cannot be changed.
-    Record(RecordError),
-}
+use std::{io, os::fd::BorrowedFd};
 
 /// The kernel fills records to 2^14 bytes. It may end one earlier (short of memory, or where it stopped reading ahead),
 /// but no earlier than at the end of a page.
@@ -75,43 +48,36 @@ fn bytes_for(records: u64) -> u64 {
         .map_or(0, |whole| whole.saturating_mul(LEAST_RECORD_BYTES).saturating_add(LEAST_RECORD_BYTES - 1))
 }
 
-/// Sends the next of `pieces`, at most `limit_bytes`, without waiting, and strikes it off.
+/// Sends what comes next in `queue`, at most `limit_bytes`, without waiting, and strikes it off.
 ///
-/// All control records must have left before.
-pub fn step<K: KeySource>(
+/// # Errors
+/// The connection cannot go on. [`RecordError::Misuse`] if a control record waits: those leave before anything else.
+pub fn turn<K: KeySource>(
     calls: &dyn Calls,
     socket: BorrowedFd<'_>,
     channel: &mut Channel<K>,
-    pieces: &mut Pieces<'_>,
-    source: Option<Source<'_>>,
+    queue: &mut Queue,
     limit_bytes: u64,
-) -> Result<Step, Fault> {
-    debug_assert!(channel.next_control().is_none(), "control records go first");
+) -> Result<Turn, Fault> {
+    if channel.next_control().is_some() {
+        return Err(RecordError::Misuse("control records go first").into());
+    }
     count_exactly_near_the_limit(calls, socket, channel, limit_bytes);
     if bytes_for(channel.remaining_records()) == 0 {
         // Not enough for a call whose records cannot be counted beforehand.
         channel.spend(channel.remaining_records());
     }
     // A peer that asked for a key update gets it before any further data (RFC 8446 4.6.3), and so does a key's limit.
-    if channel.prepare_sending(&mut Vec::new()).map_err(Fault::Record)? {
-        return Ok(Step::KeyUpdate);
+    if channel.prepare_sending(&mut Vec::new())? {
+        return Ok(Turn::KeyUpdate);
     }
     // INV-LIMIT-1: no call makes more records than are left.
     let left_bytes = bytes_for(channel.remaining_records());
-    let step =
-        plain::step(calls, socket, pieces, source, limit_bytes.min(left_bytes)).map_err(Fault::Socket)?;
-    Ok(match step {
-        plain::Step::Sent(bytes) => {
-            channel.spend(records_at_most(bytes));
-            Step::Sent(bytes)
-        }
-        plain::Step::Full(bytes) => {
-            channel.spend(records_at_most(bytes));
-            Step::Full(bytes)
-        }
-        plain::Step::Cold(range) => Step::Cold(range),
-        plain::Step::Changed(change) => Step::Changed(change),
-    })
+    let turn = plain::turn(calls, socket, queue, limit_bytes.min(left_bytes))?;
+    if let Turn::Sent(bytes) | Turn::Full(bytes) = turn {
+        channel.spend(records_at_most(bytes));
+    }
+    Ok(turn)
 }
 
 /// Our count is of the most records that there can be. Before it stops anybody, the kernel is asked for its own.

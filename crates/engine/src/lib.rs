@@ -1,6 +1,6 @@
 //! The engines: how a response's bytes get from files and memory into a socket.
 //!
-//! A program hands an engine [`Pieces`], what is to be sent in order, and learns how far it got. An engine knows no
+//! A program hands an engine a [`Queue`] of what is to be sent, and learns how far it got ([`Turn`]). An engine knows no
 //! protocol above TLS, and never waits: what would wait is reported, and the program's task waits for it.
 //!
 //! - [`user`]: records are sealed here, many at once, and leave with one `send`; [`batches`] says how many.
@@ -20,9 +20,11 @@
 pub mod batches;
 pub mod kernel;
 pub mod nic;
-mod pieces;
 pub mod plain;
+mod queue;
 pub mod source;
+mod turn;
 pub mod user;
 
-pub use pieces::{Piece, Pieces};
+pub use queue::{FileRange, Piece, Queue};
+pub use turn::{Fault, Turn};

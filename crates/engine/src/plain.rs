@@ -3,13 +3,13 @@
 //!
 //! What `sendfile` puts into a socket is not a copy: until the peer has acknowledged it the kernel sends from the file's
 //! pages, as they are then. Nobody can call back what was overwritten meanwhile and has arrived; but a response without its
-//! end is not whole. Its last bytes are therefore copied, and go only after the file was found unchanged behind all that
-//! went before (INV-FILE-1). A response that has no more than that is copied as a whole: its head, the file's bytes, and one
-//! `send`.
+//! end is not whole. The last page of a file's range is therefore copied, and goes only after the file was found unchanged
+//! behind all that went before (INV-FILE-1). What is small is copied as a whole: head, content, and one `send`.
 
 use crate::{
-    Piece, Pieces,
-    source::{Change, Moment, Read, Source, read},
+    Fault, FileRange, Queue, Turn,
+    queue::{FilePart, Part},
+    source::{Change, Moment, Read, read},
 };
 use linerate_os::{
     file::{ResidentRead, read_resident},
@@ -17,134 +17,150 @@ use linerate_os::{
     socket::Follows,
 };
 use std::{
+    fs::File,
     io::{self, IoSliceMut},
     ops::Range,
     os::fd::BorrowedFd,
 };
 
-/// How far a turn got.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Step {
-    /// So many bytes went into the socket, as many as were asked for.
-    Sent(u64),
-    /// So many went, and the socket is full. Asking again at once would feed a peer that drains it meanwhile by
-    /// little pieces, and wake it for each: that doubled the price of a byte. The kernel says when there is real room.
-    Full(u64),
-    /// These bytes of the file are not in memory.
-    Cold(Range<u64>),
-    /// The file is not what it was when the response began (INV-FILE-1).
-    Changed(Change),
-}
-
 /// Pages are probed this far apart: the kernel reads ahead in runs at least as long.
 const PROBE_STEP_BYTES: u64 = 128 * 1024;
 
-/// The end of a response, which is copied.
-pub const LAST_BYTES: usize = 16 * 1024;
+/// What is copied together and leaves by one call, at most: whole responses up to this.
+pub const COPIED_BYTES: usize = 16 * 1024;
 
-/// Sends the next of `pieces`, at most `limit_bytes`, without waiting, and strikes it off.
-pub fn step(
+/// The last page of a range, or what there is of it, is held back and copied.
+pub const LAST_BYTES: usize = 4 * 1024;
+
+/// Sends what comes next in `queue`, at most `limit_bytes`, without waiting, and strikes it off.
+///
+/// # Errors
+/// The socket's, the file's; [`Fault::Changed`] where what went before may be of another file than what was announced.
+pub fn turn(
     calls: &(impl Calls + ?Sized),
     socket: BorrowedFd<'_>,
-    pieces: &mut Pieces<'_>,
-    source: Option<Source<'_>>,
+    queue: &mut Queue,
     limit_bytes: u64,
-) -> io::Result<Step> {
-    let before_last_bytes = pieces.remaining_bytes().saturating_sub(LAST_BYTES as u64);
-    if before_last_bytes == 0 {
-        return send_the_last(calls, socket, pieces, source, limit_bytes);
+) -> Result<Turn, Fault> {
+    let (mut copied_bytes, mut copied_parts) = (0, 0);
+    for part in queue.upcoming(limit_bytes) {
+        let goes_on = matches!(&part, Part::File(part) if !part.is_end);
+        if goes_on || copied_bytes + part.length_bytes() > COPIED_BYTES as u64 {
+            break;
+        }
+        copied_bytes += part.length_bytes();
+        copied_parts += 1;
     }
-    match pieces.upcoming(limit_bytes).next() {
-        None => Ok(Step::Sent(0)),
-        Some(Piece::Bytes(bytes)) => {
-            let follows =
-                if pieces.remaining_bytes() > bytes.len() as u64 { Follows::More } else { Follows::Nothing };
-            strike_off(pieces, calls.send(socket, bytes, follows), bytes.len() as u64)
+    let handed = match queue.upcoming(limit_bytes).next() {
+        None => return Ok(Turn::Sent(0)),
+        Some(Part::Bytes(bytes)) if copied_parts <= 1 => {
+            let asked_bytes = bytes.len() as u64;
+            Handed::Over { sent: calls.send(socket, bytes, follows(queue, asked_bytes)), asked_bytes }
         }
-        Some(Piece::File(range)) => {
-            let source = source.ok_or(io::ErrorKind::InvalidInput)?;
-            let range = range.start..range.end.min(range.start + before_last_bytes);
-            if let Some(cold) = cold_part(source, &range)? {
-                return Ok(Step::Cold(cold));
-            }
-            let asked_bytes = range.end - range.start;
-            // Bounded by `limit_bytes`, which is far below usize::MAX.
-            let sent = calls.send_file(socket, source.file, range.start, asked_bytes as usize);
-            // A file that ends early gives less, too, and leaves a socket that will never report room.
-            if sent.is_ok()
-                && let Some(change) = source.change(Moment::Midway)?
-            {
-                return Ok(Step::Changed(change));
-            }
-            match sent {
-                Ok(0) => Ok(Step::Changed(Change::CutShort(range.start))),
-                sent => strike_off(pieces, sent, asked_bytes),
-            }
+        Some(Part::File(part)) if copied_parts == 0 => send_file(calls, socket, &part)?,
+        // Memory is cleared first: no more of it than is mostly needed.
+        Some(_) if copied_bytes <= LAST_BYTES as u64 => {
+            send_copied::<LAST_BYTES>(calls, socket, queue, copied_bytes)?
         }
+        Some(_) => send_copied::<COPIED_BYTES>(calls, socket, queue, copied_bytes)?,
+    };
+    let (sent, asked_bytes) = match handed {
+        Handed::Over { sent, asked_bytes } => (sent, asked_bytes),
+        Handed::Cold(range) => return Ok(Turn::Cold(range)),
+    };
+    match sent {
+        Ok(bytes) => {
+            let bytes = bytes as u64;
+            queue.advance(bytes);
+            Ok(if bytes < asked_bytes { Turn::Full(bytes) } else { Turn::Sent(bytes) })
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Turn::Full(0)),
+        Err(error) => Err(Fault::Socket(error)),
     }
 }
 
-/// Sends what is left of a response from a copy, if the file was not changed since the response began.
-fn send_the_last(
+/// What became of bytes that were to be handed to the kernel.
+enum Handed {
+    /// They were, with this result.
+    Over { sent: io::Result<usize>, asked_bytes: u64 },
+    /// These are not in memory.
+    Cold(FileRange),
+}
+
+/// Hands a part of a file to the kernel, but for its end.
+fn send_file(
     calls: &(impl Calls + ?Sized),
     socket: BorrowedFd<'_>,
-    pieces: &mut Pieces<'_>,
-    source: Option<Source<'_>>,
-    limit_bytes: u64,
-) -> io::Result<Step> {
-    let mut memory = [0; LAST_BYTES];
+    part: &FilePart<'_>,
+) -> Result<Handed, Fault> {
+    let Range { start, mut end } = part.range;
+    if part.is_end {
+        // It is longer than what is copied, so something is left.
+        end = (end - 1) / LAST_BYTES as u64 * LAST_BYTES as u64;
+    }
+    let file = part.source.file();
+    if let Some(offset) = first_cold(file, &(start..end)).map_err(Fault::Unreadable)? {
+        return Ok(Handed::Cold(part.behind(offset - start)));
+    }
+    let asked_bytes = end - start;
+    // Bounded by the caller's limit, which is far below usize::MAX.
+    let sent = calls.send_file(socket, file, start, asked_bytes as usize);
+    // A file that ends early gives less, and leaves a socket that will never report room.
+    if let Ok(bytes) = sent
+        && (bytes as u64) < asked_bytes
+    {
+        let change = part.source.change(Moment::Midway).map_err(Fault::Unreadable)?;
+        if let Some(change) = change.or((bytes == 0).then_some(Change::CutShort(start))) {
+            return Err(change.into());
+        }
+    }
+    Ok(Handed::Over { sent, asked_bytes })
+}
+
+/// Sends a copy of the next `bytes`, if the files were not changed since their responses began.
+fn send_copied<const ROOM_BYTES: usize>(
+    calls: &(impl Calls + ?Sized),
+    socket: BorrowedFd<'_>,
+    queue: &Queue,
+    bytes: u64,
+) -> Result<Handed, Fault> {
+    let mut memory = [0; ROOM_BYTES];
     let mut copied_bytes = 0;
-    for piece in pieces.upcoming(limit_bytes) {
-        // All that remains fits.
-        let place = &mut memory[copied_bytes..copied_bytes + piece.length_bytes() as usize];
+    for part in queue.upcoming(bytes) {
+        // All of them fit.
+        let place = &mut memory[copied_bytes..copied_bytes + part.length_bytes() as usize];
         copied_bytes += place.len();
-        match piece {
-            Piece::Bytes(bytes) => place.copy_from_slice(bytes),
-            Piece::File(range) => {
-                let source = source.ok_or(io::ErrorKind::InvalidInput)?;
-                match read(source.file, &mut [IoSliceMut::new(place)], range.start)? {
+        match part {
+            Part::Bytes(bytes) => place.copy_from_slice(bytes),
+            Part::File(part) => {
+                let read = read(part.source.file(), &mut [IoSliceMut::new(place)], part.range.start);
+                match read.map_err(Fault::Unreadable)? {
                     Read::Whole => {}
-                    Read::Until(bytes) => return Ok(Step::Cold(range.start + bytes as u64..range.end)),
+                    Read::Until(bytes) => return Ok(Handed::Cold(part.behind(bytes as u64))),
                     Read::Truncated(bytes) => {
-                        return Ok(Step::Changed(Change::CutShort(range.start + bytes as u64)));
+                        return Err(Change::CutShort(part.range.start + bytes as u64).into());
                     }
                 }
             }
         }
     }
-    let left_bytes = pieces.remaining_bytes() - copied_bytes as u64;
-    if pieces.holds_file()
-        && let Some(source) = source
-        && let Some(change) = source.change(Moment::with_left(left_bytes))?
-    {
-        return Ok(Step::Changed(change));
-    }
-    let follows = if left_bytes > 0 { Follows::More } else { Follows::Nothing };
-    strike_off(pieces, calls.send(socket, &memory[..copied_bytes], follows), copied_bytes as u64)
+    queue.check_files(bytes)?;
+    let sent = calls.send(socket, &memory[..copied_bytes], follows(queue, bytes));
+    Ok(Handed::Over { sent, asked_bytes: bytes })
 }
 
-/// Strikes off what a call has sent.
-fn strike_off(pieces: &mut Pieces<'_>, sent: io::Result<usize>, asked_bytes: u64) -> io::Result<Step> {
-    match sent {
-        Ok(bytes) => {
-            let bytes = bytes as u64;
-            pieces.advance(bytes);
-            Ok(if bytes < asked_bytes { Step::Full(bytes) } else { Step::Sent(bytes) })
-        }
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Step::Full(0)),
-        Err(error) => Err(error),
-    }
+/// Whether something follows the next `bytes`.
+fn follows(queue: &Queue, bytes: u64) -> Follows {
+    if queue.remaining_bytes() > bytes { Follows::More } else { Follows::Nothing }
 }
 
-/// The part of `range` from the first probed page on that is not in memory (INV-COLD-1).
-fn cold_part(source: Source<'_>, range: &Range<u64>) -> io::Result<Option<Range<u64>>> {
+/// The first probed offset in `range` that is not in memory (INV-COLD-1).
+fn first_cold(file: &File, range: &Range<u64>) -> io::Result<Option<u64>> {
     let mut position = range.start;
     while position < range.end {
         let mut probe = [0];
-        if read_resident(source.file, &mut [IoSliceMut::new(&mut probe)], position)?
-            == ResidentRead::WouldWait
-        {
-            return Ok(Some(position..range.end));
+        if read_resident(file, &mut [IoSliceMut::new(&mut probe)], position)? == ResidentRead::WouldWait {
+            return Ok(Some(position));
         }
         position = (position / PROBE_STEP_BYTES + 1) * PROBE_STEP_BYTES;
     }
@@ -154,6 +170,7 @@ fn cold_part(source: Source<'_>, range: &Range<u64>) -> io::Result<Option<Range<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Piece, source::OpenFile};
     use linerate_os::{kernel_tls::System, socket::connected_pair};
     use std::{
         fs::File,
@@ -177,26 +194,27 @@ mod tests {
         file
     }
 
-    /// Steps until so much is left, or the file has changed; whatever is received goes to `received`.
+    /// Takes turns until so much is left, or the file has changed; whatever is received goes to `received`. The
+    /// limits are on either side of what is copied.
     fn send(
         ours: &TcpStream,
         theirs: &mut TcpStream,
-        pieces: &mut Pieces<'_>,
-        source: Source<'_>,
+        queue: &mut Queue,
         received: &mut Vec<u8>,
         until_left_bytes: u64,
     ) -> Option<Change> {
-        while pieces.remaining_bytes() > until_left_bytes {
-            match step(&System, ours.as_fd(), pieces, Some(source), 7_001).unwrap() {
-                Step::Changed(change) => return Some(change),
-                Step::Cold(range) => panic!("{range:?} is in memory, as it was written just now"),
-                Step::Sent(_) => {}
-                Step::Full(_) => {
+        let mut limits_bytes = [40_009, 7_001, 20_011].into_iter().cycle();
+        while queue.remaining_bytes() > until_left_bytes {
+            match turn(&System, ours.as_fd(), queue, limits_bytes.next().unwrap()) {
+                Err(Fault::Changed(change)) => return Some(change),
+                Ok(Turn::Sent(_)) => {}
+                Ok(Turn::Full(_)) => {
                     let mut buffer = [0; 5_003];
                     if let Ok(bytes) = theirs.read(&mut buffer) {
                         received.extend_from_slice(&buffer[..bytes]);
                     }
                 }
+                other => panic!("{other:?}: the file is in memory, as it was written just now"),
             }
         }
         None
@@ -204,15 +222,17 @@ mod tests {
 
     #[test]
     fn every_byte_arrives_in_order_at_any_length() {
-        for length in [0, 1, 16_383, 16_384, 16_385, 32_769, FILE_BYTES] {
+        for length in [0, 1, 4_095, 4_096, 4_097, 16_383, 16_384, 16_385, 32_769, FILE_BYTES] {
             let (ours, mut theirs) = connected_pair(Some(8192)).unwrap();
-            let file = file();
-            let list =
-                [Piece::Bytes(b"head"), Piece::File(0..length), Piece::Bytes(b"--"), Piece::File(7..11)];
-            let mut pieces = Pieces::new(&list);
-            let source = Source::of(&file).unwrap();
+            let file = OpenFile::of(file()).unwrap();
+            let mut queue = Queue::from_iter([
+                Piece::Bytes(b"head".to_vec()),
+                Piece::file(&file, 0..length),
+                Piece::Bytes(b"--".to_vec()),
+                Piece::file(&file, 7..11),
+            ]);
             let mut received = Vec::new();
-            assert_eq!(send(&ours, &mut theirs, &mut pieces, source, &mut received, 0), None);
+            assert_eq!(send(&ours, &mut theirs, &mut queue, &mut received, 0), None);
             drop(ours);
             theirs.set_nonblocking(false).unwrap();
             theirs.read_to_end(&mut received).unwrap();
@@ -229,22 +249,25 @@ mod tests {
     fn the_end_of_a_changed_file_does_not_leave() {
         for told in [Change::Overwritten, Change::CutShort(FILE_BYTES - 1)] {
             // In the middle, and when there is nothing left to be read but the end.
-            for left_bytes in [FILE_BYTES / 2, LAST_BYTES as u64] {
+            for left_bytes in [FILE_BYTES / 2, COPIED_BYTES as u64 + 1] {
                 let (ours, mut theirs) = connected_pair(Some(8192)).unwrap();
                 let file = file();
+                let source = OpenFile::of(file.try_clone().unwrap()).unwrap();
                 // The last piece is no file's, but says that all before it is whole.
-                let list = [Piece::Bytes(b"head"), Piece::File(0..FILE_BYTES), Piece::Bytes(b"--")];
-                let mut pieces = Pieces::new(&list);
-                let source = Source::of(&file).unwrap();
+                let mut queue = Queue::from_iter([
+                    Piece::Bytes(b"head".to_vec()),
+                    Piece::file(&source, 0..FILE_BYTES),
+                    Piece::Bytes(b"--".to_vec()),
+                ]);
                 let mut received = Vec::new();
-                assert_eq!(send(&ours, &mut theirs, &mut pieces, source, &mut received, left_bytes), None);
+                assert_eq!(send(&ours, &mut theirs, &mut queue, &mut received, left_bytes), None);
                 match told {
                     Change::Overwritten => assert_eq!(file.write_at(b"other", 3).unwrap(), 5),
                     Change::CutShort(length_bytes) => file.set_len(length_bytes).unwrap(),
                 }
-                let changed = send(&ours, &mut theirs, &mut pieces, source, &mut received, 0);
+                let changed = send(&ours, &mut theirs, &mut queue, &mut received, 0);
                 assert_eq!(changed, Some(told), "{left_bytes}");
-                assert!(!pieces.is_done());
+                assert!(!queue.is_done());
             }
         }
     }

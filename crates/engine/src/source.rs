@@ -1,4 +1,4 @@
-//! Where the bytes of a response's file come from: the page cache by `pread`, or a mapping that is kept.
+//! Where the bytes of a file come from: the page cache by `pread`, or a mapping that is kept.
 
 use linerate_os::{
     file::{ResidentRead, Stamp, read_resident, read_waiting},
@@ -9,6 +9,7 @@ use std::{
     fs::File,
     io::{self, IoSliceMut},
     ops::Range,
+    rc::Rc,
     time::{Duration, SystemTime},
 };
 
@@ -17,15 +18,57 @@ use std::{
 /// (mm/filemap.c, `generic_perform_write`; fs/ext4/file.c, `ext4_buffered_write_iter`).
 const SETTLING: Duration = Duration::from_millis(50);
 
-/// The file behind a response.
-#[derive(Clone, Copy)]
-pub struct Source<'a> {
+/// A file, as a response was made from it.
+pub trait Source {
     /// The file.
-    pub file: &'a File,
+    fn file(&self) -> &File;
     /// What the response's head was made from.
-    pub announced: Stamp,
-    /// Present for a hot file: read from here instead.
-    pub mapping: Option<&'a Mapping>,
+    fn announced(&self) -> &Stamp;
+    /// Present for a hot file: the user engine seals from here instead of reading. The same for the length of a response.
+    fn mapping(&self) -> Option<&Mapping>;
+}
+
+/// A file that is as it was when it was opened for sending.
+#[derive(Debug)]
+pub struct OpenFile {
+    file: File,
+    announced: Stamp,
+    mapping: Option<Mapping>,
+}
+
+impl OpenFile {
+    /// A file to be read, announced as it is now.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn of(file: File) -> io::Result<Rc<Self>> {
+        let announced = Stamp::of(&file)?;
+        Ok(Rc::new(Self { file, announced, mapping: None }))
+    }
+
+    /// A file to be sealed from a mapping of all of it, announced as it is now.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn mapped(file: File) -> io::Result<Rc<Self>> {
+        let announced = Stamp::of(&file)?;
+        let mapping = Some(Mapping::new(&file, announced.length_bytes)?);
+        Ok(Rc::new(Self { file, announced, mapping }))
+    }
+}
+
+impl Source for OpenFile {
+    fn file(&self) -> &File {
+        &self.file
+    }
+
+    fn announced(&self) -> &Stamp {
+        &self.announced
+    }
+
+    fn mapping(&self) -> Option<&Mapping> {
+        self.mapping.as_ref()
+    }
 }
 
 /// What somebody did to a file behind its response: the response cannot be finished (INV-FILE-1).
@@ -37,30 +80,27 @@ pub enum Change {
     Overwritten,
 }
 
-impl<'a> Source<'a> {
-    /// A file to be read, announced as it is now.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn of(file: &'a File) -> io::Result<Self> {
-        Ok(Self { file, announced: Stamp::of(file)?, mapping: None })
-    }
-
-    /// What has become of the file since its response began: to be asked *after* its bytes were read, *before* they leave
-    /// the process ([`Stamp`]). One `fstat`.
+impl dyn Source {
+    /// What has become of the file since its response began: to be asked *after* its bytes were read or sealed, *before* they
+    /// leave the process ([`Stamp`]). One `fstat`.
     ///
     /// A file that has become longer counts as unchanged: logs and recordings grow while they are served, and what was
     /// announced of them is what it was. One that was overwritten and made longer cannot be told from those.
-    ///
     /// In the middle of a response a write that has only just begun is not judged yet ([`settled_change_since`]).
+    ///
+    /// A page of a mapping that was truncated away reads as zeros, which the mapping notes. A page that was truncated in its
+    /// middle does, too, which only the file's length tells (INV-FILE-2).
     ///
     /// # Errors
     /// The kernel's.
     pub fn change(&self, moment: Moment) -> io::Result<Option<Change>> {
-        match moment {
-            Moment::Midway => settled_change_since(&self.announced, self.file),
-            Moment::AtTheEnd => Ok(change_between(&self.announced, &Stamp::of(self.file)?)),
-        }
+        let change = match moment {
+            Moment::Midway => settled_change_since(self.announced(), self.file())?,
+            Moment::AtTheEnd => change_between(self.announced(), &Stamp::of(self.file())?),
+        };
+        // It may have got its length and its time back since.
+        let is_broken = self.mapping().is_some_and(Mapping::is_broken);
+        Ok(change.or(is_broken.then_some(Change::Overwritten)))
     }
 }
 
@@ -71,13 +111,6 @@ pub enum Moment {
     Midway,
     /// The client takes the response for whole with what leaves next.
     AtTheEnd,
-}
-
-impl Moment {
-    /// Of a batch that leaves `left_bytes` of the response.
-    pub const fn with_left(left_bytes: u64) -> Self {
-        if left_bytes == 0 { Self::AtTheEnd } else { Self::Midway }
-    }
 }
 
 /// What has become of `file` since it had the stamp `announced`, if that can be told already: a file that was written to

@@ -5,46 +5,21 @@
 //! sealed out of place: one copy less. Figures: docs/MEASUREMENTS.md.
 
 use crate::{
-    Piece, Pieces,
-    source::{Change, Moment, Read, Source, in_memory, read},
+    Fault, FileRange, Queue,
+    queue::Part,
+    source::{Change, Moment, Read, in_memory, read},
 };
 use linerate_os::mapping::Mapping;
-use linerate_record::{Channel, ContentType, KeySource, Layout, MAX_PLAINTEXT_BYTES, RecordError, Sealer};
-use std::{
-    io::{self, IoSliceMut},
-    ops::Range,
-};
-
-/// Why a batch could not be made.
-#[derive(Debug)]
-pub enum SealFault {
-    /// The file is not what it was when the response began.
-    Changed(Change),
-    /// The file cannot be read.
-    Unreadable(io::Error),
-    /// The record layer refused: for a TLS 1.2 connection this is its end ([`RecordError::KeyExhausted`]).
-    Record(RecordError),
-}
-
-impl From<Change> for SealFault {
-    fn from(change: Change) -> Self {
-        Self::Changed(change)
-    }
-}
-
-impl From<RecordError> for SealFault {
-    fn from(fault: RecordError) -> Self {
-        Self::Record(fault)
-    }
-}
+use linerate_record::{Channel, ContentType, KeySource, Layout, MAX_PLAINTEXT_BYTES, Sealer};
+use std::{io::IoSliceMut, ops::Range};
 
 /// What became of an attempt to fill a batch.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Sealed {
     /// The batch holds records: send them.
     Records,
-    /// These bytes of the file are not in memory: fetch them where waiting is allowed, then try again.
-    Cold(Range<u64>),
+    /// These bytes of a file are not in memory: fetch them where waiting is allowed, then try again.
+    Cold(FileRange),
 }
 
 /// How large the records and batches of one connection are at the moment.
@@ -108,60 +83,56 @@ impl Batch {
         sealed.zip(ends).map(|(record, end)| (end, record.plaintext_bytes as u64))
     }
 
-    /// Seals the next of `pieces`, as much as `sizing` and the key's limit allow, and strikes it off. A key update
+    /// Seals what comes next in `queue`, as much as `sizing` and the key's limit allow, and strikes it off. A key update
     /// that is due goes first.
+    ///
+    /// # Errors
+    /// The connection cannot go on; nothing of the batch may leave, and it is empty.
     pub fn seal<K: KeySource>(
         &mut self,
         channel: &mut Channel<K>,
-        pieces: &mut Pieces<'_>,
-        source: Option<Source<'_>>,
+        queue: &mut Queue,
         sizing: Sizing,
-    ) -> Result<Sealed, SealFault> {
+    ) -> Result<Sealed, Fault> {
+        self.filled_bytes = 0;
         self.control.clear();
         channel.prepare_sending(&mut self.control)?;
         self.bytes[..self.control.len()].copy_from_slice(&self.control);
-        self.filled_bytes = self.control.len();
+        let control_bytes = self.control.len();
 
         let sealer = channel.sealer()?;
-        let mapping = source.as_ref().and_then(|source| source.mapping);
-        // From a mapping full records are sealed where they lie. A head would push the file's bytes out of step with
-        // the records, so that each first one had to be put together by a copy: it gets a record of its own, which
-        // also lets the client read it before the rest has come.
-        let first_record_bytes = match (mapping, pieces.upcoming(u64::MAX).next()) {
-            (Some(_), Some(Piece::Bytes(bytes))) if pieces.remaining_bytes() > MAX_PLAINTEXT_BYTES as u64 => {
-                bytes.len()
+        let planned_bytes = self.plan(sealer, control_bytes, queue, sizing);
+        let prefix_bytes = sealer.layout().prefix_bytes();
+        match self.fill(prefix_bytes, queue, planned_bytes)? {
+            Filled::Plaintext(bytes) => {
+                self.cut_to(bytes);
+                self.seal_records(sealer, queue)?;
+                // What was sealed may be zeros where there was data, or of two files: then nothing of it may leave.
+                queue.check_files(bytes)?;
+                queue.advance(bytes);
+                self.filled_bytes = self.records.last().map_or(control_bytes, |last| {
+                    last.place + sealer.layout().record_bytes(last.plaintext_bytes)
+                });
             }
-            _ => MAX_PLAINTEXT_BYTES,
-        };
-        let planned_bytes = self.plan(sealer, pieces.remaining_bytes(), sizing, first_record_bytes);
-        let ready = match (mapping, source) {
-            (Some(mapping), Some(source)) => {
-                self.take_from_mapping(sealer, pieces, planned_bytes, source, mapping)?
-            }
-            (_, source) => self.read_and_seal(sealer, pieces, planned_bytes, source)?,
-        };
-        match ready {
-            Ready::Plaintext(bytes) => pieces.advance(bytes),
+            Filled::Cold(range) if control_bytes == 0 => return Ok(Sealed::Cold(range)),
             // A key update alone is worth sending; the file's bytes come with the next batch.
-            Ready::Cold(range) if self.filled_bytes == 0 => return Ok(Sealed::Cold(range)),
-            Ready::Cold(_) => {}
+            Filled::Cold(_) => {
+                self.records.clear();
+                self.filled_bytes = control_bytes;
+            }
         }
         Ok(Sealed::Records)
     }
 
-    /// Lays out the records of this batch. Returns the plaintext bytes they will carry.
-    fn plan(
-        &mut self,
-        sealer: &Sealer,
-        available_bytes: u64,
-        sizing: Sizing,
-        first_record_bytes: usize,
-    ) -> u64 {
+    /// Lays out the records of this batch, behind `control_bytes`. Returns the plaintext bytes they will carry.
+    fn plan(&mut self, sealer: &Sealer, control_bytes: usize, queue: &Queue, sizing: Sizing) -> u64 {
+        let available_bytes = queue.remaining_bytes();
+        let first_record_bytes = first_record_bytes(queue);
         self.records.clear();
         let layout = sealer.layout();
         let record_bytes = sizing.record_bytes.clamp(1, MAX_PLAINTEXT_BYTES);
         let mut left = available_bytes;
-        let mut place = self.filled_bytes;
+        let mut place = control_bytes;
         let batch_end = sizing.batch_bytes.min(self.bytes.len());
         let opening_end = sizing.opening_bytes.min(batch_end);
         let mut planned_bytes = 0;
@@ -191,123 +162,104 @@ impl Batch {
         planned_bytes
     }
 
-    /// Reads the plaintext into its places, then seals it there if the file was not changed meanwhile (INV-FILE-1).
-    fn read_and_seal(
-        &mut self,
-        sealer: &mut Sealer,
-        pieces: &Pieces<'_>,
-        planned_bytes: u64,
-        source: Option<Source<'_>>,
-    ) -> Result<Ready, SealFault> {
-        let prefix_bytes = sealer.layout().prefix_bytes();
-        let (mut position, mut read_from) = (0, None);
-        for piece in pieces.upcoming(planned_bytes) {
-            match piece {
-                Piece::Bytes(bytes) => {
+    /// Puts the plaintext into its places, but for what is sealed straight from a mapping. The bytes of a mapping are in memory
+    /// when they are touched (INV-COLD-1).
+    fn fill(&mut self, prefix_bytes: usize, queue: &Queue, planned_bytes: u64) -> Result<Filled, Fault> {
+        let mut position = 0;
+        for part in queue.upcoming(planned_bytes) {
+            let length_bytes = part.length_bytes();
+            let part = match part {
+                Part::Bytes(bytes) => {
                     self.copy_in(prefix_bytes, position, bytes);
-                    position += bytes.len() as u64;
+                    position += length_bytes;
+                    continue;
                 }
-                Piece::File(range) => {
-                    let Some(source) = source else {
-                        return Err(SealFault::Record(RecordError::Misuse("a file range without a file")));
-                    };
-                    let length = range.end - range.start;
-                    read_from = Some(source);
-                    let mut places = self.places(prefix_bytes, position, length);
-                    match read(source.file, &mut places, range.start).map_err(SealFault::Unreadable)? {
-                        Read::Whole => position += length,
-                        Read::Truncated(bytes) => {
-                            return Err(Change::CutShort(range.start + bytes as u64).into());
-                        }
-                        Read::Until(bytes) => {
-                            position += bytes as u64;
-                            if position == 0 {
-                                return Ok(Ready::Cold(range));
-                            }
-                            break;
-                        }
-                    }
-                }
-            }
-        }
-        let moment = Moment::with_left(pieces.remaining_bytes() - position);
-        if let Some(source) = read_from
-            && let Some(change) = source.change(moment).map_err(SealFault::Unreadable)?
-        {
-            return Err(change.into());
-        }
-        self.cut_to(position);
-        for index in 0..self.records.len() {
-            let record = self.record(sealer.layout(), index);
-            sealer.seal_in_place(ContentType::ApplicationData, &mut self.bytes[record.clone()])?;
-            self.filled_bytes = record.end;
-        }
-        Ok(Ready::Plaintext(position))
-    }
-
-    /// Seals straight from the mapping (INV-COLD-1 before, INV-FILE-2 after); a record that also holds other bytes is put
-    /// together in its place first.
-    fn take_from_mapping(
-        &mut self,
-        sealer: &mut Sealer,
-        pieces: &Pieces<'_>,
-        planned_bytes: u64,
-        source: Source<'_>,
-        mapping: &Mapping,
-    ) -> Result<Ready, SealFault> {
-        let mut takes_file = false;
-        for piece in pieces.upcoming(planned_bytes) {
-            if let Piece::File(range) = piece {
-                let resident = mapping.is_resident(source.file, in_memory(&range), &mut self.residency);
-                if !resident.map_err(SealFault::Unreadable)? {
+                Part::File(part) => part,
+            };
+            let there_bytes = if let Some(mapping) = part.source.mapping() {
+                let range = in_memory(&part.range);
+                let resident = mapping.is_resident(part.source.file(), range, &mut self.residency);
+                if resident.map_err(Fault::Unreadable)? {
+                    self.copy_in_what_shares_a_record(prefix_bytes, position, &part.range, mapping)?;
+                    length_bytes
+                } else {
                     // Pages that a truncation took away never become resident: waiting for them would not end.
-                    if let Some(change) = source.change(Moment::Midway).map_err(SealFault::Unreadable)? {
-                        return Err(change.into());
-                    }
-                    return Ok(Ready::Cold(range));
-                }
-                takes_file = true;
-            }
-        }
-        let layout = sealer.layout();
-        let mut upcoming = pieces.upcoming(planned_bytes);
-        let mut current = upcoming.next();
-        for index in 0..self.records.len() {
-            let record = self.record(layout, index);
-            let plaintext_bytes = self.records[index].plaintext_bytes;
-            if let Some(Piece::File(range)) = &mut current
-                && range.end - range.start >= plaintext_bytes as u64
-            {
-                let end = range.start + plaintext_bytes as u64;
-                let plaintext = mapping.bytes(in_memory(&(range.start..end)));
-                if plaintext.len() != plaintext_bytes {
-                    return Err(Change::CutShort(range.start).into());
-                }
-                sealer.seal_from(ContentType::ApplicationData, plaintext, &mut self.bytes[record.clone()])?;
-                range.start = end;
-                if range.start == range.end {
-                    current = upcoming.next();
+                    let change = part.source.change(Moment::Midway).map_err(Fault::Unreadable)?;
+                    change.map_or(Ok(0), |change| Err(Fault::Changed(change)))?
                 }
             } else {
-                let place = record.start + layout.prefix_bytes();
-                assemble(
-                    &mut self.bytes[place..place + plaintext_bytes],
-                    &mut current,
-                    &mut upcoming,
-                    mapping,
-                );
-                sealer.seal_in_place(ContentType::ApplicationData, &mut self.bytes[record.clone()])?;
+                let mut places = self.places(prefix_bytes, position, length_bytes);
+                match read(part.source.file(), &mut places, part.range.start).map_err(Fault::Unreadable)? {
+                    Read::Whole => length_bytes,
+                    Read::Until(bytes) => bytes as u64,
+                    Read::Truncated(bytes) => {
+                        return Err(Change::CutShort(part.range.start + bytes as u64).into());
+                    }
+                }
+            };
+            position += there_bytes;
+            if there_bytes < length_bytes {
+                if position == 0 {
+                    return Ok(Filled::Cold(part.behind(0)));
+                }
+                break;
             }
-            self.filled_bytes = record.end;
         }
-        let moment = Moment::with_left(pieces.remaining_bytes() - planned_bytes);
-        let change = if takes_file { change_beneath(mapping, &source, moment) } else { Ok(None) };
-        if let Some(change) = change.map_err(SealFault::Unreadable)? {
-            // What was sealed may be zeros where there was data, or of two files: nothing of it may leave.
-            self.filled_bytes = 0;
-            return Err(change.into());
+        Ok(Filled::Plaintext(position))
+    }
+
+    /// Of a mapped range at `position` of the batch, copies what does not fill a record of its own.
+    fn copy_in_what_shares_a_record(
+        &mut self,
+        prefix_bytes: usize,
+        position: u64,
+        range: &Range<u64>,
+        mapping: &Mapping,
+    ) -> Result<(), Fault> {
+        let end = position + (range.end - range.start);
+        let mut record_start = 0;
+        for index in 0..self.records.len() {
+            let record_end = record_start + self.records[index].plaintext_bytes as u64;
+            let (from, to) = (position.max(record_start), end.min(record_end));
+            let is_whole = position <= record_start && record_end <= end;
+            if from < to && !is_whole {
+                let offset = range.start + (from - position);
+                let bytes = mapped(mapping, offset..offset + (to - from))?;
+                self.copy_in(prefix_bytes, from, bytes);
+            }
+            record_start = record_end;
         }
-        Ok(Ready::Plaintext(planned_bytes))
+        Ok(())
+    }
+
+    /// Seals the records: from a mapping where one piece of a mapped file fills the record, in its place elsewhere.
+    fn seal_records(&mut self, sealer: &mut Sealer, queue: &Queue) -> Result<(), Fault> {
+        let mut parts = queue.upcoming(u64::MAX).peekable();
+        // Where the first of `parts` and the next record begin in the batch's plaintext.
+        let (mut part_start, mut start) = (0, 0);
+        for index in 0..self.records.len() {
+            let record = self.record(sealer.layout(), index);
+            let end = start + self.records[index].plaintext_bytes as u64;
+            while let Some(part) = parts.next_if(|part| part_start + part.length_bytes() <= start) {
+                part_start += part.length_bytes();
+            }
+            let source = match parts.peek() {
+                Some(Part::File(part)) if end <= part_start + part.range.end - part.range.start => {
+                    let offset = part.range.start + (start - part_start);
+                    part.source.mapping().map(|mapping| (mapping, offset..offset + (end - start)))
+                }
+                _ => None,
+            };
+            let place = &mut self.bytes[record];
+            match source {
+                Some((mapping, range)) => {
+                    sealer.seal_from(ContentType::ApplicationData, mapped(mapping, range)?, place)?;
+                }
+                None => sealer.seal_in_place(ContentType::ApplicationData, place)?,
+            }
+            start = end;
+        }
+        Ok(())
     }
 
     fn record(&self, layout: Layout, index: usize) -> Range<usize> {
@@ -358,45 +310,35 @@ impl Batch {
     }
 }
 
-enum Ready {
-    /// So many bytes of plaintext were sealed.
+enum Filled {
+    /// So many bytes of plaintext are there.
     Plaintext(u64),
-    /// Nothing was sealed: these bytes of the file are not in memory.
-    Cold(Range<u64>),
+    /// None is: these bytes of a file are not in memory.
+    Cold(FileRange),
 }
 
-/// What has become of a mapped file by the time its bytes were sealed: a page that was truncated away reads as zeros, which
-/// the mapping notes; a page that was truncated in its middle does, too, which only the file's length tells (INV-FILE-2).
-fn change_beneath(mapping: &Mapping, source: &Source<'_>, moment: Moment) -> io::Result<Option<Change>> {
-    let change = source.change(moment)?;
-    // It may have got its length back since.
-    Ok(change.or(mapping.is_broken().then_some(Change::Overwritten)))
+/// A range of a mapping, whole.
+fn mapped(mapping: &Mapping, range: Range<u64>) -> Result<&[u8], Fault> {
+    let bytes = mapping.bytes(in_memory(&range));
+    if bytes.len() as u64 == range.end - range.start {
+        Ok(bytes)
+    } else {
+        Err(Change::CutShort(range.start + bytes.len() as u64).into())
+    }
 }
 
-/// Fills `place` from the pieces that come next, of which one or more end in it.
-fn assemble<'a>(
-    mut place: &mut [u8],
-    current: &mut Option<Piece<'a>>,
-    upcoming: &mut impl Iterator<Item = Piece<'a>>,
-    mapping: &Mapping,
-) {
-    while let Some(piece) = current {
-        let bytes = match piece {
-            Piece::Bytes(bytes) => bytes,
-            Piece::File(range) => mapping.bytes(in_memory(range)),
-        };
-        let length = bytes.len().min(place.len());
-        let (now, later) = std::mem::take(&mut place).split_at_mut(length);
-        now.copy_from_slice(&bytes[..now.len()]);
-        place = later;
-        match piece {
-            Piece::Bytes(bytes) => *bytes = &bytes[now.len()..],
-            Piece::File(range) => range.start += now.len() as u64,
+/// How much the first record may carry. From a mapping full records are sealed where they lie. A head would push the
+/// file's bytes out of step with the records, so that each first one had to be put together by a copy: it gets a record of
+/// its own, which also lets the client read it before the rest has come.
+fn first_record_bytes(queue: &Queue) -> usize {
+    let mut parts = queue.upcoming(u64::MAX);
+    match (parts.next(), parts.next()) {
+        (Some(Part::Bytes(head)), Some(Part::File(part)))
+            if part.source.mapping().is_some() && queue.remaining_bytes() > MAX_PLAINTEXT_BYTES as u64 =>
+        {
+            head.len()
         }
-        if piece.length_bytes() > 0 {
-            break;
-        }
-        *current = upcoming.next();
+        _ => MAX_PLAINTEXT_BYTES,
     }
 }
 

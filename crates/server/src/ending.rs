@@ -5,7 +5,7 @@ use crate::{
     metrics::Closed,
     watch::{Expiry, Stage},
 };
-use linerate_engine::source::Change;
+use linerate_engine::{Fault, source::Change};
 use linerate_record::RecordError;
 use std::{fmt, io};
 
@@ -34,6 +34,17 @@ pub(crate) enum Ending {
     Unreadable(io::Error),
     /// The peer's bytes are no HTTP: it was told so.
     BadRequest,
+}
+
+impl From<Fault> for Ending {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Socket(error) => Self::Socket(error),
+            Fault::Unreadable(error) => Self::Unreadable(error),
+            Fault::Changed(change) => Self::Changed(change),
+            Fault::Record(fault) => Self::Record(fault),
+        }
+    }
 }
 
 impl Ending {

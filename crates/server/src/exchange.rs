@@ -19,7 +19,6 @@ use answer::{Answer, Room};
 use arc_swap::ArcSwap;
 use linerate_config::LogFormat;
 use linerate_content::{Cache, Entry as CachedEntry};
-use linerate_engine::Pieces;
 use linerate_http::{Request, RequestError, parse_request};
 use linerate_placement::Decision;
 use linerate_record::KeySource;
@@ -130,9 +129,9 @@ async fn serve_one<K: KeySource>(
     };
     // The file may have to be looked up on a disk: that is no time of the client's.
     link.begin_own_work();
-    let answer = answer::prepare(&request, service, &snapshot, client, room).await;
+    let mut answer = answer::prepare(&request, service, &snapshot, client, room).await;
     let (persists, is_last) = (answer.persists, answer.is_last);
-    let sent = send(link, &answer).await;
+    let sent = send(link, service, &mut answer).await;
     log(service, client, Asked::Request(&request), &sent, answer.status, started);
     if let Err(ending @ (Ending::Changed(_) | Ending::Unreadable(_))) = &sent.result {
         report::warn(&format!("{}: {ending}; the connection to {} was cut", request.target, client.address));
@@ -224,10 +223,10 @@ async fn refuse<K: KeySource>(
     service: &Service,
     client: &Client,
     refused: &Refused,
-    answer: Answer,
+    mut answer: Answer,
     started: Instant,
 ) -> Result<Next, Ending> {
-    let sent = send(link, &answer).await;
+    let sent = send(link, service, &mut answer).await;
     log(service, client, Asked::Refused(refused), &sent, answer.status, started);
     sent.result?;
     Err(Ending::BadRequest)
@@ -246,12 +245,12 @@ struct Sent {
     result: Result<(), Ending>,
 }
 
-async fn send<K: KeySource>(link: &mut Link<K>, answer: &Answer) -> Sent {
-    let pieces = answer.pieces();
-    let mut pieces = Pieces::new(&pieces);
-    let total_bytes = pieces.remaining_bytes();
+async fn send<K: KeySource>(link: &mut Link<K>, service: &Service, answer: &mut Answer) -> Sent {
+    let mut queue = answer.take_pieces(&service.workplace, link.channel().is_some());
+    let total_bytes = queue.remaining_bytes();
     link.content_is_immutable(answer.immutable);
-    let result = link.send(&mut pieces, answer.source(link.channel().is_some())).await;
+    let result = link.send(&mut queue).await;
+    service.workplace.return_head(queue.take_spare());
     // The content is the response's end: all of it is left as long as some of the head is.
     let content_bytes = answer.content_bytes.saturating_sub(total_bytes.saturating_sub(link.taken_bytes()));
     let engine = link.engine();

@@ -50,6 +50,11 @@ pub(crate) struct HotFile {
 }
 
 impl HotFile {
+    /// The mapping that was made, if any.
+    pub(crate) fn mapping_made(&self) -> Option<&Mapping> {
+        self.mapping.get()?.as_ref().map(|(mapping, _)| mapping)
+    }
+
     /// The file's mapping, made now if the file is large enough, at rest, and there is room for it. `None` means: read
     /// it. Once a file is old enough the answer stays the same as long as the file does.
     pub(crate) fn mapping(&self, content: &Content, workplace: &Workplace) -> Option<&Mapping> {

@@ -24,9 +24,9 @@ use behind::Behind;
 use kernel::KernelSide;
 use linerate_engine::batches::Batches;
 use linerate_os::socket;
-use linerate_record::{Channel, KeySource};
+use linerate_record::{Channel, KeySource, RecordError};
 use placement::Placement;
-use std::{cell::RefCell, future::poll_fn, io, ops::Range, rc::Rc, task::Poll};
+use std::{cell::RefCell, future::poll_fn, io, rc::Rc, task::Poll};
 use tokio::{io::Interest, net::TcpStream};
 use unsent::Unsent;
 
@@ -38,14 +38,14 @@ pub(crate) enum Protection<K> {
     Tls(Box<Channel<K>>),
 }
 
-/// What a turn of an engine came to.
-enum Turn {
-    /// So many bytes of the response left.
-    Sent(u64),
-    /// The socket takes no more for now.
-    Full,
-    /// These bytes of the file are not in memory.
-    Cold(Range<u64>),
+/// The TLS side of a connection, which must have one: an engine for TLS was chosen for it.
+fn secure<K>(protection: &mut Protection<K>) -> Result<&mut Channel<K>, Ending> {
+    match protection {
+        Protection::Tls(channel) => Ok(channel),
+        Protection::Plain => {
+            Err(Ending::Record(RecordError::Misuse("a connection in the clear has no records")))
+        }
+    }
 }
 
 /// What a wait ended with.
@@ -65,6 +65,8 @@ pub(crate) struct Link<K> {
     unsent: Unsent,
     /// What the socket has taken of the response under way.
     taken_bytes: u64,
+    /// What it has taken of all responses; in the clear these are all bytes of the connection.
+    sent_bytes: u64,
     /// The beginning of a record whose end has not arrived.
     partial: Vec<u8>,
     /// Bytes of requests, not yet taken by [`Link::arrived`]'s reader.
@@ -96,6 +98,7 @@ impl<K: KeySource> Link<K> {
             protection,
             unsent: Unsent::default(),
             taken_bytes: 0,
+            sent_bytes: 0,
             partial: Vec::new(),
             arrived: Vec::new(),
             peer_closed: false,

@@ -4,8 +4,8 @@
 //! There were kernels and servers that sent wrong bytes with valid tags in these very cases: a client notices nothing. So
 //! a combination of version and cipher is not used before it has passed.
 
-use super::{Carried, Departure, Step, after_control, peer::Peer, promote, step};
-use crate::{Piece, Pieces, plain::LAST_BYTES, source::Source};
+use super::{Carried, Departure, after_control, peer::Peer, promote, turn};
+use crate::{FileRange, Piece, Queue, Turn, plain::COPIED_BYTES, source::OpenFile};
 use linerate_os::{
     file,
     kernel_tls::Calls,
@@ -26,7 +26,7 @@ use std::{
 /// Bytes of the sending socket's buffer, so small that it is full most of the time.
 const BUFFER_BYTES: usize = 16 * 1024;
 /// As much goes by `sendfile`, and then the copied end.
-const FILE_BYTES: usize = 150_001 + LAST_BYTES;
+const FILE_BYTES: usize = 150_001 + COPIED_BYTES;
 /// The peer takes so many bytes at a time, in turn.
 const SIPS_BYTES: [usize; 4] = [1, 4099, 16_411, 977];
 /// The most a call is asked to send, in turn: no call ends where a record does.
@@ -132,44 +132,34 @@ impl<'a> Test<'a> {
         }
         let head = pattern(317);
         // Offsets and lengths on neither side of any boundary, one body over 64 KiB, parts with heads in between.
-        let pieces = [
-            Piece::Bytes(&head),
-            Piece::File(1..70_002),
-            Piece::Bytes(&head[..1]),
-            Piece::File(4095..4097),
-            Piece::Bytes(&head[..129]),
-            Piece::File(16_383..49_154),
-            Piece::File(0..FILE_BYTES as u64),
-        ];
-        let expected: Vec<u8> = pieces
-            .iter()
-            .flat_map(|piece| match piece {
-                Piece::Bytes(bytes) => bytes,
-                Piece::File(range) => &self.content[range.start as usize..range.end as usize],
-            })
-            .copied()
-            .collect();
-        let file = self.file.try_clone().map_err(|error| error.to_string())?;
-        let source = Some(Source::of(&file).map_err(|error| error.to_string())?);
-        let mut pieces = Pieces::new(&pieces);
-        while !pieces.is_done() {
+        let file = OpenFile::of(self.file.try_clone().map_err(|error| error.to_string())?)
+            .map_err(|error| error.to_string())?;
+        let mut queue = Queue::default();
+        let mut expected = Vec::new();
+        for (head_bytes, range) in
+            [(317, 1..70_002), (1, 4095..4097), (129, 16_383..49_154), (0, 0..FILE_BYTES as u64)]
+        {
+            expected.extend_from_slice(&head[..head_bytes]);
+            expected.extend_from_slice(&self.content[range.start as usize..range.end as usize]);
+            queue.push(Piece::Bytes(head[..head_bytes].to_vec()));
+            queue.push(Piece::file(&file, range));
+        }
+        while !queue.is_done() {
             self.send_control(&socket, &mut departure)?;
             let limit_bytes = LIMITS_BYTES[self.turn % LIMITS_BYTES.len()];
             let (calls, sender) = (self.calls, &mut self.sender);
-            match step(calls, socket.as_fd(), sender, &mut pieces, source, limit_bytes) {
-                Ok(Step::Full(bytes)) => {
+            match turn(calls, socket.as_fd(), sender, &mut queue, limit_bytes) {
+                Ok(Turn::Full(bytes)) => {
                     departure.add(bytes);
                     self.sip()?;
                 }
-                Ok(Step::Sent(bytes)) => departure.add(bytes),
-                Ok(Step::KeyUpdate) => {}
+                Ok(Turn::Sent(bytes)) => departure.add(bytes),
+                Ok(Turn::KeyUpdate) => {}
                 // Memory that was swapped out comes back when it is read.
-                Ok(Step::Cold(range)) => {
-                    file::read_ahead(&file, range.start, range.end - range.start, file::Fetch::Read)
+                Ok(Turn::Cold(FileRange { source, range })) => {
+                    let length_bytes = range.end - range.start;
+                    file::read_ahead(source.file(), range.start, length_bytes, file::Fetch::Read)
                         .map_err(|error| error.to_string())?
-                }
-                Ok(Step::Changed(change)) => {
-                    return Err(format!("the file seems to have changed: {change:?}"));
                 }
                 Err(fault) => return Err(format!("sending failed: {fault:?}")),
             }

@@ -11,14 +11,14 @@ use crate::{
 use linerate_content::{
     Blocking, CONTENT_SECURITY_POLICY, Content, ContentError, Directory, ListingView, Root, Served,
 };
-use linerate_engine::{Piece, plain::LAST_BYTES, source::Source};
+use linerate_engine::{Piece, Queue, plain::COPIED_BYTES, source::Source};
 use linerate_http::{
     Body, DecodedPath, HeaderField, HeaderName, MediaType, Method, Plan, Representation, Request,
     RequestError, Responder, Status, Validators, decode_path,
 };
-use linerate_os::file::Stamp;
+use linerate_os::{file::Stamp, mapping::Mapping};
 use linerate_record::MAX_PLAINTEXT_BYTES;
-use std::{borrow::Cow, io, rc::Rc, sync::Arc, time::Instant};
+use std::{borrow::Cow, fs::File, io, rc::Rc, sync::Arc, time::Instant};
 
 /// What can be asked of a file.
 const ALLOW: &str = "GET, HEAD, OPTIONS";
@@ -40,7 +40,6 @@ pub(super) struct Answer {
     /// What ranges of `body` are of: a file, or a page that was made for the request.
     file: Option<CachedFile>,
     page: Vec<u8>,
-    workplace: Option<Rc<Workplace>>,
     pub(super) status: u16,
     /// Bytes of content, wherever they are.
     pub(super) content_bytes: u64,
@@ -81,7 +80,6 @@ impl Answer {
             body: plan.body,
             file: None,
             page: Vec::new(),
-            workplace: None,
             status: plan.status.code(),
             content_bytes: plan.content_bytes,
             persists,
@@ -90,44 +88,66 @@ impl Answer {
         }
     }
 
-    /// The response in the order in which it is sent.
-    pub(super) fn pieces(&self) -> PieceList<'_> {
-        let head = Piece::Bytes(&self.head);
-        match &self.body {
-            Body::None => PieceList::Head([head]),
-            Body::Range(range) => PieceList::HeadAndBody([head, self.piece(range.start, range.end())]),
+    /// Takes what is to be sent out of the response, in its order; `is_secure` if the engine can seal from a mapping.
+    pub(super) fn take_pieces(&mut self, workplace: &Workplace, is_secure: bool) -> Queue {
+        let mut queue = Queue::default();
+        queue.push(Piece::Bytes(std::mem::take(&mut self.head)));
+        let source = self.file.as_ref().map(|entry| Rc::new(self.source(entry, workplace, is_secure)));
+        let content = |start: u64, end: u64| match &source {
+            Some(source) => Piece::file(source, start..end),
+            // Ranges of a page were computed from its length.
+            None => {
+                let within =
+                    |position: u64| usize::try_from(position).unwrap_or(usize::MAX).min(self.page.len());
+                Piece::Bytes(self.page[within(start)..within(end)].to_vec())
+            }
+        };
+        match &mut self.body {
+            Body::None => {}
+            Body::Range(range) => queue.push(content(range.start, range.end())),
             Body::Multipart(multipart) => {
-                let parts = multipart.parts.iter().flat_map(|part| {
-                    [Piece::Bytes(&part.preamble), self.piece(part.range.start, part.range.end())]
-                });
-                let closing = Piece::Bytes(&multipart.closing);
-                PieceList::Parts(std::iter::once(head).chain(parts).chain([closing]).collect())
+                for part in &mut multipart.parts {
+                    queue.push(Piece::Bytes(std::mem::take(&mut part.preamble)));
+                    queue.push(content(part.range.start, part.range.end()));
+                }
+                queue.push(Piece::Bytes(std::mem::take(&mut multipart.closing)));
             }
         }
+        queue
     }
 
-    fn piece(&self, start: u64, end: u64) -> Piece<'_> {
-        if self.file.is_some() {
-            return Piece::File(start..end);
-        }
-        // Ranges of a page were computed from its length.
-        let within = |position: u64| usize::try_from(position).unwrap_or(usize::MAX).min(self.page.len());
-        Piece::Bytes(&self.page[within(start)..within(end)])
-    }
-
-    /// Where the file's bytes come from; `mapped` if the engine can use a mapping.
-    pub(super) fn source(&self, mapped: bool) -> Option<Source<'_>> {
-        let entry = self.file.as_ref()?;
-        let workplace = self.workplace.as_ref().filter(|_| mapped && matches!(self.body, Body::Range(_)));
-        let mapping = workplace.and_then(|workplace| entry.extension.mapping(&entry.content, workplace));
-        Some(Source { file: entry.content.file(), announced: stamp(&entry.content), mapping })
+    fn source(&self, entry: &CachedFile, workplace: &Workplace, is_secure: bool) -> SentFile {
+        let may_be_mapped = is_secure && matches!(self.body, Body::Range(_));
+        let is_mapped = may_be_mapped && entry.extension.mapping(&entry.content, workplace).is_some();
+        SentFile { announced: stamp(&entry.content), file: CachedFile::clone(entry), is_mapped }
     }
 
     /// The file, and what the head says of it, if more of it was sent than an engine copies
-    /// ([`LAST_BYTES`]).
+    /// ([`COPIED_BYTES`]).
     pub(super) fn large_file(&self) -> Option<(&CachedFile, Stamp)> {
-        let entry = self.file.as_ref().filter(|_| self.content_bytes > LAST_BYTES as u64)?;
+        let entry = self.file.as_ref().filter(|_| self.content_bytes > COPIED_BYTES as u64)?;
         Some((entry, stamp(&entry.content)))
+    }
+}
+
+/// A file that a response is made from.
+struct SentFile {
+    file: CachedFile,
+    announced: Stamp,
+    is_mapped: bool,
+}
+
+impl Source for SentFile {
+    fn file(&self) -> &File {
+        self.file.content.file()
+    }
+
+    fn announced(&self) -> &Stamp {
+        &self.announced
+    }
+
+    fn mapping(&self) -> Option<&Mapping> {
+        self.file.extension.mapping_made().filter(|_| self.is_mapped)
     }
 }
 
@@ -138,33 +158,6 @@ fn stamp(content: &Content) -> Stamp {
         length_bytes: content.length_bytes(),
         modified_unix_s: modified.unix_seconds,
         modified_nanoseconds: modified.nanoseconds,
-    }
-}
-
-impl Drop for Answer {
-    fn drop(&mut self) {
-        if let Some(workplace) = &self.workplace {
-            workplace.return_head(std::mem::take(&mut self.head));
-        }
-    }
-}
-
-/// A response's pieces; the ordinary ones need no allocation.
-pub(super) enum PieceList<'a> {
-    Head([Piece<'a>; 1]),
-    HeadAndBody([Piece<'a>; 2]),
-    Parts(Vec<Piece<'a>>),
-}
-
-impl<'a> std::ops::Deref for PieceList<'a> {
-    type Target = [Piece<'a>];
-
-    fn deref(&self) -> &[Piece<'a>] {
-        match self {
-            Self::Head(pieces) => pieces,
-            Self::HeadAndBody(pieces) => pieces,
-            Self::Parts(pieces) => pieces,
-        }
     }
 }
 
@@ -285,7 +278,6 @@ impl<'a> Desk<'a, '_> {
         };
         let mut answer = Answer::of_page(head, plan, persists);
         answer.is_last = is_last;
-        answer.workplace = Some(Rc::clone(workplace));
         answer
     }
 

@@ -20,17 +20,18 @@ pub(super) struct Behind {
     announced: Stamp,
     /// What was asked for.
     target: Box<str>,
-    /// The peer has all of it once it has acknowledged so many bytes of the connection. `None` as long as no other response
-    /// followed: then it has all of it when nothing waits for it any more.
-    ends_at_bytes: Option<u64>,
+    /// The peer has all of it once it has acknowledged so many bytes of the connection.
+    ends_at_bytes: u64,
 }
 
 impl<K: KeySource> Link<K> {
     /// Looks after a file that went into the socket as it lies in memory.
     pub(crate) fn look_after(&self, file: &CachedFile, announced: Stamp, target: &str) {
         let mut behind = self.behind.borrow_mut();
+        // All that was sent on this connection so far went through `send`.
+        let ends_at_bytes = self.sent_bytes;
         if let Some(known) = behind.iter_mut().find(|known| CachedFile::ptr_eq(&known.file, file)) {
-            known.ends_at_bytes = None;
+            known.ends_at_bytes = ends_at_bytes;
             return;
         }
         if behind.len() == MOST {
@@ -40,38 +41,18 @@ impl<K: KeySource> Link<K> {
             file: CachedFile::clone(file),
             announced,
             target: target.into(),
-            ends_at_bytes: None,
+            ends_at_bytes,
         });
         self.watch.follow(true);
-    }
-
-    /// Another response begins: what waits for the peer from now on is not of those files alone.
-    pub(super) fn begin_in_front(&self) {
-        let mut behind = self.behind.borrow_mut();
-        if behind.is_empty() {
-            return;
-        }
-        // What is acknowledged between the two questions makes the sum too small: better than to cut a peer that has it all.
-        let acknowledged_bytes = socket::acknowledged_bytes(&self.stream);
-        let waiting_bytes = socket::unacknowledged_bytes(&self.stream).filter(|&bytes| bytes > 0);
-        let Some((acknowledged_bytes, waiting_bytes)) = acknowledged_bytes.zip(waiting_bytes) else {
-            behind.clear();
-            return self.watch.follow(false);
-        };
-        for one in behind.iter_mut().filter(|one| one.ends_at_bytes.is_none()) {
-            one.ends_at_bytes = Some(acknowledged_bytes.saturating_add(waiting_bytes));
-        }
     }
 
     /// Whether one of those files was changed before the peer had all of it. An operator is told, who can do something
     /// about it.
     pub(super) fn has_changed_behind(&self) -> bool {
         let mut behind = self.behind.borrow_mut();
-        let acknowledged_bytes = socket::acknowledged_bytes(&self.stream);
-        behind.retain(|one| match one.ends_at_bytes {
-            Some(end_bytes) => acknowledged_bytes.is_some_and(|bytes| bytes < end_bytes),
-            None => !self.peer_has_all(),
-        });
+        // A kernel that does not tell cannot be asked later, either.
+        let acknowledged_bytes = socket::acknowledged_bytes(&self.stream).unwrap_or(u64::MAX);
+        behind.retain(|one| acknowledged_bytes < one.ends_at_bytes);
         if behind.is_empty() {
             self.watch.follow(false);
             return false;

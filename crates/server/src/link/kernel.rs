@@ -3,18 +3,17 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Link, Protection, Turn};
+use super::{Link, Protection, secure};
 use crate::{
     ending::Ending,
-    metrics::{Direction, Engine, KernelRefused, SetUp},
+    metrics::{Engine, KernelRefused, SetUp},
     report,
 };
 pub(super) use linerate_engine::kernel::COUNTED_FOR_ONE;
 use linerate_engine::{
-    Pieces,
-    kernel::{self, Carried, Departure, Fault, Refusal, Step},
+    Queue, Turn,
+    kernel::{self, Carried, Departure, Refusal},
     nic::{self, Flow, Proof, route},
-    source::Source,
 };
 use linerate_os::socket;
 use linerate_placement::{Capabilities, Combination, Engine as Placed, Lack, Reason};
@@ -74,11 +73,6 @@ impl<K: KeySource> Link<K> {
         self.kernel.immutable = immutable;
     }
 
-    /// Whether the kernel makes the records.
-    pub(super) fn is_promoted(&self) -> bool {
-        self.channel().is_some_and(linerate_record::Channel::is_handed_over)
-    }
-
     /// Who can carry this connection: what is known of the kernel, and of the adapter by which it leaves. That is looked for
     /// once, and only where `is_wanted`: it costs system calls.
     pub(super) fn capabilities(&mut self, combination: Combination, is_wanted: bool) -> Capabilities {
@@ -109,7 +103,7 @@ impl<K: KeySource> Link<K> {
         wanted: Placed,
         remaining_bytes: u64,
     ) -> Result<Promotion, Ending> {
-        let Protection::Tls(channel) = &self.protection else { return Ok(Promotion::NotNow) };
+        let channel = secure(&mut self.protection)?;
         debug_assert!(self.unsent.is_empty(), "what is sealed goes first");
         let combination = channel.combination();
         let keeps_key = channel.keeps_key();
@@ -130,7 +124,7 @@ impl<K: KeySource> Link<K> {
             return Ok(self.refuse(KernelRefused::Older, Reason::BeforeReload));
         }
         match self.way(combination, wanted) {
-            Way::Kernel => Ok(self.promote_to_kernel(combination, carried, remaining_bytes)),
+            Way::Kernel => self.promote_to_kernel(combination, carried, remaining_bytes),
             Way::Adapter(adapter) => {
                 // Meant for the kernel, and the adapter goes first: that is a set-up like any other.
                 if wanted == Placed::Kernel {
@@ -173,16 +167,16 @@ impl<K: KeySource> Link<K> {
         combination: Combination,
         carried: Carried,
         remaining_bytes: u64,
-    ) -> Promotion {
-        let Protection::Tls(channel) = &mut self.protection else { return Promotion::NotNow };
+    ) -> Result<Promotion, Ending> {
+        let channel = secure(&mut self.protection)?;
         let calls = &*self.workplace.calls;
-        match kernel::promote(calls, self.stream.as_fd(), channel, carried, remaining_bytes) {
+        Ok(match kernel::promote(calls, self.stream.as_fd(), channel, carried, remaining_bytes) {
             Ok(departure) => {
                 self.promoted(carried, departure, None);
                 Promotion::Done(None)
             }
             Err(refusal) => self.promotion_failed(combination, &refusal, remaining_bytes),
-        }
+        })
     }
 
     /// The switch is made on a thread that may wait for the adapter, with the connection parked: nothing is sent, sealed or
@@ -196,7 +190,7 @@ impl<K: KeySource> Link<K> {
         remaining_bytes: u64,
     ) -> Result<Promotion, Ending> {
         let Some(place) = self.workplace.set_ups.enter() else { return Ok(Promotion::NotNow) };
-        let Protection::Tls(channel) = &mut self.protection else { return Ok(Promotion::NotNow) };
+        let channel = secure(&mut self.protection)?;
         let calls = Arc::clone(&self.workplace.calls);
         // A descriptor of its own: this task may end before the thread does.
         let Ok(socket) = self.stream.as_fd().try_clone_to_owned() else { return Ok(Promotion::NotNow) };
@@ -226,7 +220,7 @@ impl<K: KeySource> Link<K> {
         }
         let switched = proof.map(|proof| (proof, adapter.learn(combination, proof)));
         let takes_new_keys = matches!(switched, Ok((Proof::Software, _))) && carried.takes_new_keys;
-        let Protection::Tls(channel) = &mut self.protection else { return Ok(Promotion::NotNow) };
+        let channel = secure(&mut self.protection)?;
         let (switched, flow) = match switched {
             Ok((_, flow)) => (Ok(takes_new_keys), flow),
             Err(refusal) => (Err(refusal), None),
@@ -299,37 +293,15 @@ impl<K: KeySource> Link<K> {
     }
 
     /// A turn of the kernel engine.
-    pub(super) fn kernel_turn(
-        &mut self,
-        pieces: &mut Pieces<'_>,
-        source: Option<Source<'_>>,
-    ) -> Result<Turn, Ending> {
-        let Protection::Tls(channel) = &mut self.protection else { return Ok(Turn::Full) };
+    pub(super) fn kernel_turn(&mut self, queue: &mut Queue) -> Result<Turn, Ending> {
+        let channel = secure(&mut self.protection)?;
         let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
-        let metrics = &self.workplace.metrics;
         let calls = &*self.workplace.calls;
-        match kernel::step(calls, self.stream.as_fd(), channel, pieces, source, quantum_bytes) {
-            Ok(Step::Sent(bytes)) => {
-                self.kernel.departure.add(bytes);
-                Ok(Turn::Sent(bytes))
-            }
-            Ok(Step::Full(bytes)) => {
-                self.kernel.departure.add(bytes);
-                self.count_taken(bytes);
-                if bytes > 0 {
-                    self.begin(crate::watch::Stage::Sending);
-                }
-                Ok(Turn::Full)
-            }
-            Ok(Step::KeyUpdate) => {
-                metrics.key_updates.of(Direction::Sent).increment();
-                Ok(Turn::Sent(0))
-            }
-            Ok(Step::Cold(range)) => Ok(Turn::Cold(range)),
-            Ok(Step::Changed(change)) => Err(Ending::Changed(change)),
-            Err(Fault::Socket(error)) => Err(Ending::Socket(error)),
-            Err(Fault::Record(fault)) => Err(Ending::Record(fault)),
+        let turn = kernel::turn(calls, self.stream.as_fd(), channel, queue, quantum_bytes)?;
+        if let Turn::Sent(bytes) | Turn::Full(bytes) = turn {
+            self.kernel.departure.add(bytes);
         }
+        Ok(turn)
     }
 
     /// Whether control records wait.

@@ -1,15 +1,14 @@
 //! Sending: the engine's turns, and the waits between them.
 
-use super::{Link, Protection, Turn, Woken, unsent::Unsent};
+use super::{Link, Woken, secure, unsent::Unsent};
 use crate::{
     ending::Ending,
     metrics::{Direction, Engine},
     watch::Stage,
 };
 use linerate_engine::{
-    Pieces, plain,
-    source::Source,
-    user::{SealFault, Sealed, Sizing},
+    FileRange, Queue, Turn, plain,
+    user::{Sealed, Sizing},
 };
 use linerate_os::{
     file::Fetch,
@@ -18,7 +17,7 @@ use linerate_os::{
     socket::{self, Follows},
 };
 use linerate_record::{KeySource, MAX_PLAINTEXT_BYTES, RecordError, Version};
-use std::{io, ops::Range, os::fd::AsFd, time::Instant};
+use std::{io, os::fd::AsFd, time::Instant};
 use tokio::io::Interest;
 
 /// Segments that a fresh connection may send in its first round trip: the initial window is ten (RFC 6928), and the
@@ -33,35 +32,26 @@ const FETCH_BYTES: u64 = 2 << 20;
 impl<K: KeySource> Link<K> {
     /// The engine that carries this connection's responses.
     pub(crate) fn engine(&self) -> Engine {
-        match self.protection {
-            Protection::Plain => Engine::Plain,
-            Protection::Tls(_) if self.is_promoted() => self.promoted_engine(),
-            Protection::Tls(_) => Engine::User,
+        match self.channel() {
+            None => Engine::Plain,
+            Some(channel) if channel.is_handed_over() => self.promoted_engine(),
+            Some(_) => Engine::User,
         }
     }
 
-    /// Sends all of `pieces`. Returns when the last byte is in the socket; `pieces` tells how far it got otherwise.
-    pub(crate) async fn send(
-        &mut self,
-        pieces: &mut Pieces<'_>,
-        source: Option<Source<'_>>,
-    ) -> Result<(), Ending> {
-        self.begin_in_front();
+    /// Sends all of `queue`, a response. Returns when the last byte is in the socket; `queue` tells how far it got otherwise.
+    pub(crate) async fn send(&mut self, queue: &mut Queue) -> Result<(), Ending> {
         self.begin(Stage::Sending);
         self.taken_bytes = 0;
         self.batches.begin_response();
         self.has_room = true;
-        self.begin_placement(pieces.remaining_bytes());
-        let result = self.send_placed(pieces, source).await;
-        self.end_placement(pieces.remaining_bytes());
+        self.begin_placement(queue.remaining_bytes());
+        let result = self.send_placed(queue).await;
+        self.end_placement(queue.remaining_bytes());
         result
     }
 
-    async fn send_placed(
-        &mut self,
-        pieces: &mut Pieces<'_>,
-        source: Option<Source<'_>>,
-    ) -> Result<(), Ending> {
+    async fn send_placed(&mut self, queue: &mut Queue) -> Result<(), Ending> {
         let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
         let mut corked = false;
         let mut turn_bytes = 0;
@@ -76,7 +66,7 @@ impl<K: KeySource> Link<K> {
             if !self.unsent.is_empty() || self.has_control() {
                 self.flush().await?;
             }
-            if pieces.is_done() {
+            if queue.is_done() {
                 // An idle connection holds none (INV-MEMORY-1).
                 self.unsent = Unsent::default();
                 self.count_exactly();
@@ -86,42 +76,48 @@ impl<K: KeySource> Link<K> {
                     Ok(())
                 };
             }
-            self.place(pieces.remaining_bytes()).await?;
+            self.place(queue.remaining_bytes()).await?;
             self.allow_zero_copy()?;
-            if !corked && self.engine() != Engine::User && pieces.remaining_bytes() > plain::LAST_BYTES as u64
+            if !corked
+                && self.engine() != Engine::User
+                && queue.remaining_bytes() > plain::COPIED_BYTES as u64
             {
                 corked = true;
                 socket::hold_small_segments(&self.stream, true).map_err(Ending::Socket)?;
             }
             let timed = self.workplace.desk.begin_turn();
-            let before_bytes = pieces.remaining_bytes();
-            let turn = self.turn(pieces, source)?;
+            let before_bytes = queue.remaining_bytes();
+            let turn = self.turn(queue)?;
             if let Some(began) = timed {
-                self.observe(began, before_bytes - pieces.remaining_bytes(), &turn);
+                self.observe(began, before_bytes - queue.remaining_bytes(), &turn);
+            }
+            if let Turn::Sent(bytes) | Turn::Full(bytes) = turn {
+                self.count_taken(bytes);
+                if bytes > 0 {
+                    self.begin(Stage::Sending);
+                }
             }
             match turn {
                 Turn::Sent(bytes) => {
-                    self.begin(Stage::Sending);
-                    self.count_taken(bytes);
                     turn_bytes += bytes;
-                    if turn_bytes >= quantum_bytes && !pieces.is_done() {
+                    if turn_bytes >= quantum_bytes && !queue.is_done() {
                         turn_bytes = 0;
                         tokio::task::yield_now().await;
                     }
                 }
-                Turn::Full => {
+                Turn::Full(_) => {
                     turn_bytes = 0;
                     self.wait_for_room().await?;
                 }
                 Turn::Cold(range) => {
-                    if let Some(source) = source {
-                        // What a quick fetch did not bring is read in full.
-                        let how = if last_cold == Some(range.start) { Fetch::Read } else { Fetch::Touch };
-                        last_cold = Some(range.start);
-                        self.fetch(source, range, how).await?;
-                        self.begin(Stage::Sending);
-                    }
+                    // What a quick fetch did not bring is read in full.
+                    let again = last_cold.as_ref().is_some_and(|last| range.begins_like(last));
+                    let how = if again { Fetch::Read } else { Fetch::Touch };
+                    self.fetch(&range, how).await?;
+                    last_cold = Some(range);
+                    self.begin(Stage::Sending);
                 }
+                Turn::KeyUpdate => self.workplace.metrics.key_updates.of(Direction::Sent).increment(),
             }
         }
     }
@@ -135,6 +131,7 @@ impl<K: KeySource> Link<K> {
     /// Counts what the socket has taken: the log and the metrics both tell this figure, and no other (INV-LOG-2).
     pub(super) fn count_taken(&mut self, bytes: u64) {
         self.taken_bytes += bytes;
+        self.sent_bytes += bytes;
         self.workplace.metrics.send(self.engine(), bytes);
     }
 
@@ -171,18 +168,17 @@ impl<K: KeySource> Link<K> {
 
     /// A turn of the engine that carries the connection. Nothing may wait that was sealed before: it would be overtaken
     /// (INV-ORDER-1).
-    pub(super) fn turn(
-        &mut self,
-        pieces: &mut Pieces<'_>,
-        source: Option<Source<'_>>,
-    ) -> Result<Turn, Ending> {
+    pub(super) fn turn(&mut self, queue: &mut Queue) -> Result<Turn, Ending> {
         if !self.unsent.is_empty() || self.has_control() {
             return Err(Ending::Record(RecordError::Misuse("sealed bytes wait for the socket")));
         }
-        match self.protection {
-            Protection::Plain => self.plain_turn(pieces, source),
-            Protection::Tls(_) if self.is_promoted() => self.kernel_turn(pieces, source),
-            Protection::Tls(_) => self.sealed_turn(pieces, source),
+        match self.engine() {
+            Engine::Plain => {
+                let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
+                Ok(plain::turn(&System, self.stream.as_fd(), queue, quantum_bytes)?)
+            }
+            Engine::User => self.sealed_turn(queue),
+            Engine::Kernel | Engine::Nic => self.kernel_turn(queue),
         }
     }
 
@@ -196,46 +192,26 @@ impl<K: KeySource> Link<K> {
         }
     }
 
-    fn plain_turn(&mut self, pieces: &mut Pieces<'_>, source: Option<Source<'_>>) -> Result<Turn, Ending> {
-        let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
-        match plain::step(&System, self.stream.as_fd(), pieces, source, quantum_bytes) {
-            Ok(plain::Step::Sent(bytes)) => Ok(Turn::Sent(bytes)),
-            Ok(plain::Step::Full(bytes)) => {
-                self.count_taken(bytes);
-                self.begin(Stage::Sending);
-                Ok(Turn::Full)
-            }
-            Ok(plain::Step::Cold(range)) => Ok(Turn::Cold(range)),
-            Ok(plain::Step::Changed(change)) => Err(Ending::Changed(change)),
-            Err(error) => Err(Ending::Socket(error)),
-        }
-    }
-
     /// One batch: sealed, sent, and what did not fit kept.
-    fn sealed_turn(&mut self, pieces: &mut Pieces<'_>, source: Option<Source<'_>>) -> Result<Turn, Ending> {
+    fn sealed_turn(&mut self, queue: &mut Queue) -> Result<Turn, Ending> {
         if !self.expects_room() {
-            return Ok(Turn::Full);
+            return Ok(Turn::Full(0));
         }
         let tuning = self.workplace.tuning.get();
-        let mapped = source.is_some_and(|source| source.mapping.is_some());
-        let largest_bytes = if mapped { tuning.map_batch_bytes } else { tuning.read_batch_bytes };
-        let batch_bytes = if pieces.remaining_bytes() <= MAX_PLAINTEXT_BYTES as u64 {
+        let largest_bytes = if queue.is_mapped() { tuning.map_batch_bytes } else { tuning.read_batch_bytes };
+        let batch_bytes = if queue.remaining_bytes() <= MAX_PLAINTEXT_BYTES as u64 {
             // One record, with no need to ask where a batch should end.
             largest_bytes
         } else {
             self.batches.next_bytes(&self.stream, largest_bytes).map_err(Ending::Socket)?
         };
-        let opening_bytes = self.opening_bytes(pieces.remaining_bytes()).map_err(Ending::Socket)?;
+        let opening_bytes = self.opening_bytes(queue.remaining_bytes()).map_err(Ending::Socket)?;
         let sizing = Sizing { record_bytes: MAX_PLAINTEXT_BYTES, batch_bytes, opening_bytes };
-        let Protection::Tls(channel) = &mut self.protection else { return Ok(Turn::Full) };
+        let channel = secure(&mut self.protection)?;
         let mut batch = self.workplace.batch.borrow_mut();
-        let (before_bytes, updates_before) = (pieces.remaining_bytes(), channel.key_updates_sent());
-        match batch.seal(channel, pieces, source, sizing) {
-            Ok(Sealed::Records) => {}
-            Ok(Sealed::Cold(range)) => return Ok(Turn::Cold(range)),
-            Err(SealFault::Changed(change)) => return Err(Ending::Changed(change)),
-            Err(SealFault::Unreadable(error)) => return Err(Ending::Unreadable(error)),
-            Err(SealFault::Record(fault)) => return Err(Ending::Record(fault)),
+        let (before_bytes, updates_before) = (queue.remaining_bytes(), channel.key_updates_sent());
+        if let Sealed::Cold(range) = batch.seal(channel, queue, sizing)? {
+            return Ok(Turn::Cold(range));
         }
         self.workplace
             .metrics
@@ -251,14 +227,14 @@ impl<K: KeySource> Link<K> {
         self.has_room = false;
         if sent == sealed.len() {
             self.batches.taken_whole();
-            return Ok(Turn::Sent(before_bytes - pieces.remaining_bytes()));
+            return Ok(Turn::Sent(before_bytes - queue.remaining_bytes()));
         }
         self.batches.taken_in_part();
-        let taken_bytes = self.unsent.keep(sealed, sent, batch.records());
-        drop(batch);
-        self.count_taken(taken_bytes);
-        self.begin(Stage::Sending);
-        Ok(Turn::Full)
+        if sent > 0 {
+            // A peer that takes part of a record goes on.
+            self.begin(Stage::Sending);
+        }
+        Ok(Turn::Full(self.unsent.keep(sealed, sent, batch.records())))
     }
 
     /// Whether the socket will take a batch. What is sealed before there is room has to be copied aside, and is no longer in
@@ -282,21 +258,17 @@ impl<K: KeySource> Link<K> {
     }
 
     /// Has a cold part of the file read on a thread that may wait for the disk (INV-COLD-1: a worker never does).
-    pub(super) async fn fetch(
-        &mut self,
-        source: Source<'_>,
-        range: Range<u64>,
-        how: Fetch,
-    ) -> Result<(), Ending> {
+    pub(super) async fn fetch(&mut self, cold: &FileRange, how: Fetch) -> Result<(), Ending> {
+        let FileRange { source, range } = cold;
         self.workplace.metrics.cold_reads.increment();
         self.begin_own_work();
         let read_ahead = self.workplace.read_ahead;
         let reserve = &self.workplace.reserve;
         let file =
-            reserve.with(|| source.file.try_clone(), is_without_descriptor).map_err(Ending::Unreadable)?;
+            reserve.with(|| source.file().try_clone(), is_without_descriptor).map_err(Ending::Unreadable)?;
         let length_bytes = (range.end - range.start).max(FETCH_BYTES);
-        let fetched =
-            tokio::task::spawn_blocking(move || read_ahead(&file, range.start, length_bytes, how)).await;
+        let start = range.start;
+        let fetched = tokio::task::spawn_blocking(move || read_ahead(&file, start, length_bytes, how)).await;
         self.watch.forget_pace();
         match fetched {
             Ok(result) => result.map_err(Ending::Unreadable),

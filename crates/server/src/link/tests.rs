@@ -7,7 +7,7 @@ use crate::{
     workplace::{TimeLimits, Tuning},
 };
 use linerate_config::{Flags, Settings};
-use linerate_engine::{Piece, Pieces, source::Source};
+use linerate_engine::{FileRange, Piece, Queue, source::OpenFile};
 use linerate_kernel_model::{Counting, content, temporary};
 use linerate_os::{file::Fetch, socket::connected_pair};
 use linerate_placement::Costs;
@@ -74,13 +74,12 @@ async fn a_slow_disk_is_not_charged_to_the_client() {
     let (mut link, mut peer) = link(workplace);
     let (head, body) = (content(317), content(30_001));
     let file = temporary(&body);
-    let list = [Piece::Bytes(&head), Piece::File(0..30_001)];
-    let source = Source::of(&file).unwrap();
+    let cold = FileRange { source: OpenFile::of(file).unwrap(), range: 0..30_001 };
     link.begin(Stage::Sending);
     {
         let watch = Rc::clone(&link.watch);
         let watches = Rc::clone(&link.workplace);
-        let fetch = link.fetch(source, 0..30_001, Fetch::Touch);
+        let fetch = link.fetch(&cold, Fetch::Touch);
         let hours = async {
             // The fetch is asked first: it is under way by now.
             for sweep in 1..=10 {
@@ -95,7 +94,8 @@ async fn a_slow_disk_is_not_charged_to_the_client() {
     // Whoever looks at the watch now, without anything having begun, is not told that time is up.
     let waits = poll_fn(|context| Poll::Ready(link.watch.poll_expired(context))).await;
     assert_eq!(waits, None);
-    link.send(&mut Pieces::new(&list), Some(source)).await.unwrap();
+    let mut queue = Queue::from_iter([Piece::Bytes(head.clone()), Piece::File(cold)]);
+    link.send(&mut queue).await.unwrap();
     drop(link);
     let mut received = Vec::new();
     peer.read_to_end(&mut received).unwrap();

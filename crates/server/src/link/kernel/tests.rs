@@ -11,6 +11,7 @@ use linerate_engine::{
     Piece,
     kernel::peer::Peer,
     nic::{Adapters, route::Route},
+    source::OpenFile,
 };
 use linerate_kernel_model::{Counting, Nic, Script, Simulated, channel, content, temporary};
 use linerate_os::socket::connected_pair;
@@ -99,8 +100,8 @@ async fn send(workplace: &Rc<Workplace>, version: Version) -> (Engine, Duration)
     let mut link = Link::new(stream, workplace.watches.enter(), Rc::clone(workplace), protection);
     let (head, body) = (content(317), content(BYTES));
     let file = temporary(&body);
-    let list = [Piece::Bytes(&head), Piece::File(0..BYTES as u64)];
-    let mut pieces = Pieces::new(&list);
+    let file = OpenFile::of(file).unwrap();
+    let mut queue = Queue::from_iter([Piece::Bytes(head.clone()), Piece::file(&file, 0..BYTES as u64)]);
     let mut longest = Duration::ZERO;
     let other = async {
         loop {
@@ -110,7 +111,7 @@ async fn send(workplace: &Rc<Workplace>, version: Version) -> (Engine, Duration)
         }
     };
     tokio::select! {
-        sent = link.send(&mut pieces, Some(Source::of(&file).unwrap())) => sent.unwrap(),
+        sent = link.send(&mut queue) => sent.unwrap(),
         () = other => {}
     }
     let engine = link.engine();
@@ -131,13 +132,12 @@ async fn nothing_is_sealed_while_sealed_bytes_wait() {
     let Protection::Tls(channel) = &mut link.protection else { panic!("it was made so") };
     let waiting = link.unsent.behind();
     channel.sealer().unwrap().seal_append(ContentType::ApplicationData, b"first", waiting).unwrap();
-    let list = [Piece::Bytes(b"second")];
-    let mut pieces = Pieces::new(&list);
-    assert!(matches!(link.turn(&mut pieces, None), Err(Ending::Record(RecordError::Misuse(_)))));
-    assert_eq!(pieces.remaining_bytes(), 6);
+    let mut queue = Queue::from_iter([Piece::Bytes(b"second".to_vec())]);
+    assert!(matches!(link.turn(&mut queue), Err(Ending::Record(RecordError::Misuse(_)))));
+    assert_eq!(queue.remaining_bytes(), 6);
     // What sends a response lets it go first.
     let reader = reader(theirs, self::channel(Version::Tls13, Aead::Aes128Gcm, u64::MAX));
-    link.send(&mut pieces, None).await.unwrap();
+    link.send(&mut queue).await.unwrap();
     drop(link);
     assert_eq!(reader.join().unwrap(), b"firstsecond");
 }
@@ -293,7 +293,7 @@ async fn what_the_socket_took_of_a_response_that_is_cut_is_counted_and_no_more()
     let body = content(4_000_037);
     let head = content(317);
     let file = temporary(&body);
-    let list = [Piece::Bytes(&head), Piece::File(0..body.len() as u64)];
+    let file = OpenFile::of(file).unwrap();
     for is_secure in [true, false] {
         let (workplace, _) = workplace_with("user", Costs::defaults(), TAKES, false);
         let (ours, mut theirs) = connected_pair(Some(20_000)).unwrap();
@@ -304,16 +304,16 @@ async fn what_the_socket_took_of_a_response_that_is_cut_is_counted_and_no_more()
         };
         let stream = tokio::net::TcpStream::from_std(ours).unwrap();
         let mut link = Link::new(stream, workplace.watches.enter(), Rc::clone(&workplace), protection);
-        let mut pieces = Pieces::new(&list);
-        let total_bytes = pieces.remaining_bytes();
+        let mut queue =
+            Queue::from_iter([Piece::Bytes(head.clone()), Piece::file(&file, 0..body.len() as u64)]);
+        let total_bytes = queue.remaining_bytes();
         // Nobody reads: it is cut wherever it has come to by then.
-        let source = Some(Source::of(&file).unwrap());
-        let sent = tokio::time::timeout(Duration::from_millis(100), link.send(&mut pieces, source)).await;
+        let sent = tokio::time::timeout(Duration::from_millis(100), link.send(&mut queue)).await;
         assert!(sent.is_err(), "the sockets do not hold it all");
         let (engine, taken_bytes) = (link.engine(), link.taken_bytes());
         assert_eq!(workplace.metrics.response_bytes.of(engine).value(), taken_bytes);
         if is_secure {
-            let sealed_bytes = total_bytes - pieces.remaining_bytes();
+            let sealed_bytes = total_bytes - queue.remaining_bytes();
             assert!(sealed_bytes > taken_bytes, "some was sealed for nothing: {sealed_bytes}, {taken_bytes}");
         }
         drop(link);

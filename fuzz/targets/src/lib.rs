@@ -4,26 +4,32 @@
 //! The same functions run under libFuzzer (`make fuzz`, `fuzz/libfuzzer`) and, on damaged seeds, in every `make test`
 //! (`tests/fuzz_smoke.rs`). What the bytes of a target mean is said at the target.
 
+mod access_log;
 mod body;
 mod client_hello;
 mod configuration;
 mod handshake;
+mod listing;
 mod path;
 mod range;
 mod record_open;
 mod request;
 mod response;
 mod sealed;
+mod ticket;
 
+pub use access_log::access_log;
 pub use body::body;
 pub use client_hello::client_hello;
 pub use configuration::configuration;
 pub use handshake::handshake;
+pub use listing::listing;
 pub use path::path;
 pub use range::range;
 pub use record_open::record_open;
 pub use request::request;
 pub use response::response;
+pub use ticket::ticket;
 
 /// How far the bytes came. A fuzzer does not care; the smoke run makes sure with it that both happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +50,17 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 12] = [
+    Target { name: "access_log", run: access_log },
     Target { name: "body", run: body },
     Target { name: "client_hello", run: client_hello },
     Target { name: "configuration", run: configuration },
     Target { name: "handshake", run: handshake },
+    Target { name: "listing", run: listing },
     Target { name: "path", run: path },
     Target { name: "range", run: range },
     Target { name: "record_open", run: record_open },
     Target { name: "request", run: request },
     Target { name: "response", run: response },
+    Target { name: "ticket", run: ticket },
 ];

@@ -46,6 +46,11 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
+fn access_log() {
+    smoke("access_log", 100_000);
+}
+
+#[test]
 fn body() {
     smoke("body", 200_000);
 }
@@ -63,6 +68,11 @@ fn configuration() {
 #[test]
 fn handshake() {
     smoke("handshake", 5_000);
+}
+
+#[test]
+fn listing() {
+    smoke("listing", 3_000);
 }
 
 #[test]
@@ -88,6 +98,11 @@ fn request() {
 #[test]
 fn response() {
     smoke("response", 200_000);
+}
+
+#[test]
+fn ticket() {
+    smoke("ticket", 10_000);
 }
 
 #[test]

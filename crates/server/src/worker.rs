@@ -7,6 +7,7 @@ mod admission;
 pub(crate) mod handshakes;
 #[cfg(test)]
 mod tests;
+mod totals;
 
 use crate::{
     access_log::{AccessLog, Sink},
@@ -17,7 +18,6 @@ use crate::{
     watch::SWEEP_INTERVAL,
     workplace::Workplace,
 };
-use addresses::Addresses;
 use arc_swap::ArcSwap;
 use handshakes::Handshakes;
 use linerate_config::{ListenerKind, LogFormat};
@@ -29,10 +29,7 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -40,6 +37,7 @@ use tokio::sync::{
     Notify,
     mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
 };
+pub(crate) use totals::Totals;
 
 /// Threads that wait for the disk, per worker.
 const WAITING_THREADS: usize = 16;
@@ -74,46 +72,6 @@ pub(crate) enum Command {
     Drain(Duration),
     /// End now.
     Stop,
-}
-
-/// What all workers share and change once a connection.
-#[derive(Debug, Default)]
-pub(crate) struct Totals {
-    connections: AtomicUsize,
-    handshakes: AtomicUsize,
-    addresses: Addresses,
-    workers: usize,
-}
-
-impl Totals {
-    /// For so many workers.
-    pub(crate) fn new(workers: usize) -> Self {
-        Self { workers, ..Self::default() }
-    }
-}
-
-/// A place in a total, given back when dropped: no more connections and handshakes than configured (INV-BOUND-1).
-#[derive(Debug)]
-pub(crate) struct Place(Arc<Totals>, fn(&Totals) -> &AtomicUsize);
-
-impl Place {
-    fn take(totals: &Arc<Totals>, of: fn(&Totals) -> &AtomicUsize, limit: usize) -> Option<Self> {
-        let place = Self(Arc::clone(totals), of);
-        // Dropping the place gives back what this took, also when it was one too many.
-        (of(totals).fetch_add(1, Ordering::Relaxed) < limit).then_some(place)
-    }
-
-    /// Whatever the limit: room was made for it.
-    fn take_anyway(totals: &Arc<Totals>, of: fn(&Totals) -> &AtomicUsize) -> Self {
-        of(totals).fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(totals), of)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.1(&self.0).fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// Everything a worker starts with.

@@ -6,7 +6,12 @@
 mod sync {
     #![allow(unused_imports, reason = "each module takes what it needs")]
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+    pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
+
+    /// With the same keys in every run: a model has to take the same way each time.
+    pub(crate) type RandomState = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 }
 
+mod admission;
 mod counter;
 mod mapping;

@@ -2,13 +2,16 @@
 //!
 //! They are kept only where a limit by address is configured. An entry lives as long as one of its connections, so there are
 //! never more than connections (INV-BOUND-1).
+//!
+//! `tests/shared-memory` includes this file to run it in loom's model, so it names what threads share by `crate::sync` alone.
 
-use super::Totals;
+use super::totals::{Count, Totals};
+use crate::sync::{Arc, Mutex, MutexGuard, RandomState};
 use std::{
     collections::{HashMap, hash_map::Entry},
-    hash::{BuildHasher, RandomState},
+    hash::BuildHasher,
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::PoisonError,
 };
 
 /// Locks, so that workers seldom wait for each other.
@@ -28,13 +31,6 @@ impl Whose {
             IpAddr::V6(address) => Self::V6((address.to_bits() >> 64) as u64),
         }
     }
-}
-
-/// What is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Count {
-    Connections,
-    Handshakes,
 }
 
 #[derive(Debug, Default)]
@@ -63,6 +59,12 @@ impl Addresses {
     fn shard(&self, whose: Whose) -> MutexGuard<'_, HashMap<Whose, Counts>> {
         let index = self.hasher.hash_one(whose) as usize % SHARDS;
         self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nothing is left of any address.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.shards.iter().all(|shard| shard.lock().is_ok_and(|counts| counts.is_empty()))
     }
 }
 
@@ -97,35 +99,5 @@ impl Drop for AddressPlace {
                 entry.remove();
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_has_no_more_than_its_places_and_nothing_is_left_of_it() {
-        let totals = Arc::new(Totals::default());
-        let take =
-            |address: &str, what, limit| AddressPlace::take(&totals, address.parse().unwrap(), what, limit);
-        let first = take("192.0.2.1", Count::Connections, 2);
-        let second = take("::ffff:192.0.2.1", Count::Connections, 2);
-        assert!(
-            first.is_some() && second.is_some(),
-            "the same address, as a socket for both families tells it"
-        );
-        assert!(take("192.0.2.1", Count::Connections, 2).is_none());
-        assert!(take("192.0.2.2", Count::Connections, 2).is_some(), "another");
-        let handshake = take("192.0.2.1", Count::Handshakes, 1);
-        assert!(handshake.is_some() && take("192.0.2.1", Count::Handshakes, 1).is_none());
-        drop(first);
-        let third = take("192.0.2.1", Count::Connections, 2);
-        assert!(third.is_some());
-        let network = take("2001:db8::1", Count::Connections, 1);
-        assert!(network.is_some() && take("2001:db8::ffff:2", Count::Connections, 1).is_none());
-        assert!(take("2001:db8:0:1::1", Count::Connections, 1).is_some(), "the next network");
-        drop((second, third, handshake, network));
-        assert!(totals.addresses.shards.iter().all(|shard| shard.lock().unwrap().is_empty()));
     }
 }

@@ -6,13 +6,14 @@
 //! shared.
 
 use super::{
-    Place, Worker,
-    addresses::{AddressPlace, Count},
+    Worker,
+    addresses::AddressPlace,
     handshakes::Whom,
+    totals::{Count, Place},
 };
 use crate::{metrics::Refused, snapshot::Snapshot};
 use linerate_config::ListenerKind;
-use std::{net::IpAddr, sync::atomic::Ordering};
+use std::net::IpAddr;
 
 /// What a handshake holds under the limits, until it is over.
 pub(super) type HandshakePlaces = (Place, Option<AddressPlace>);
@@ -67,19 +68,18 @@ impl Worker {
 
     /// One that was told to go has its place until its task has run, so the newcomer's may be one too many for that long.
     fn place_of_connection(&self, limit: usize) -> Option<Place> {
-        if let Some(place) = Place::take(&self.totals, |totals| &totals.connections, limit) {
+        if let Some(place) = Place::take(&self.totals, Count::Connections, limit) {
             return Some(place);
         }
-        self.close_one_that_waits().then(|| Place::take_anyway(&self.totals, |totals| &totals.connections))
+        self.close_one_that_waits().then(|| Place::take_anyway(&self.totals, Count::Connections))
     }
 
     /// Connections above the limit at a sweep: one that was told to go and got a request at that moment stays, and a reload may
     /// have lowered the limit. Idle ones go instead, each worker's part of them.
     pub(super) fn give_up_excess_connections(&self) {
         let limit = self.service.snapshots.load().connections_limit;
-        let excess = self.totals.connections.load(Ordering::Relaxed).saturating_sub(limit);
         let now_ms = self.service.workplace.now_ms();
-        for _ in 0..excess.div_ceil(self.totals.workers.max(1)) {
+        for _ in 0..self.totals.excess_of_one_worker(Count::Connections, limit) {
             if !self.service.workplace.watches.evict_idle(now_ms) {
                 return;
             }
@@ -96,28 +96,18 @@ impl Worker {
     }
 
     fn place_of_handshake(&self, limit: usize) -> Option<Place> {
-        if let Some(place) = Place::take(&self.totals, |totals| &totals.handshakes, limit) {
-            return Some(place);
-        }
-        // A worker whose share others have taken takes it back: they give up what is above theirs at their next sweep.
-        if self.handshakes.len() < self.share_of(limit) {
-            return Some(Place::take_anyway(&self.totals, |totals| &totals.handshakes));
-        }
-        self.handshakes.evict(self.service.workplace.now_ms(), Whom::Stuck)
+        Place::take_or_claim(&self.totals, Count::Handshakes, limit, self.handshakes.len())
+            .or_else(|| self.handshakes.evict(self.service.workplace.now_ms(), Whom::Stuck))
     }
 
     /// Handshakes above the limit, which workers have taken as their share, are made up for by those that have more.
     pub(super) fn give_up_excess_handshakes(&self) {
         let limit = self.service.snapshots.load().handshakes_limit;
         let now_ms = self.service.workplace.now_ms();
-        while self.totals.handshakes.load(Ordering::Relaxed) > limit
-            && self.handshakes.len() > self.share_of(limit)
+        while self.totals.now(Count::Handshakes) > limit
+            && self.handshakes.len() > self.totals.share_of(limit)
             && self.handshakes.evict(now_ms, Whom::Stuck).is_some()
         {}
-    }
-
-    fn share_of(&self, limit: usize) -> usize {
-        (limit / self.totals.workers.max(1)).max(1)
     }
 }
 
@@ -153,7 +143,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let limits = "[tls]\nhandshakes_in_flight = 6\n";
         let [crowded, other] = [(); 2].map(|()| idle_worker(root.path(), limits, &totals));
-        let in_flight = || totals.handshakes.load(Ordering::Relaxed);
+        let in_flight = || totals.now(Count::Handshakes);
         let first: Vec<_> = (0..6).map(|_| begin(&crowded)).collect();
         assert!(first.iter().all(Option::is_some) && in_flight() == 6);
         // One more there: the limit holds, and the oldest goes.
@@ -167,7 +157,7 @@ mod tests {
         crowded.give_up_excess_handshakes();
         assert_eq!((in_flight(), crowded.handshakes.len()), (6, 3));
         drop((first, more, elsewhere));
-        assert_eq!((in_flight(), totals.connections.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!((in_flight(), totals.now(Count::Connections)), (0, 0));
     }
 
     #[tokio::test]
@@ -188,7 +178,7 @@ mod tests {
         };
         let three = enter();
         assert!(three.is_ok() && evicted() == 1);
-        assert_eq!(totals.connections.load(Ordering::Relaxed), 3);
+        assert_eq!(totals.now(Count::Connections), 3);
         let four = enter();
         assert!(four.is_ok() && evicted() == 2);
         // Those that were told to go have not gone at the next sweep, or others have come; the limit is 2.
@@ -200,6 +190,31 @@ mod tests {
         assert_eq!(evicted(), 3, "no more than the limit are there");
         assert!(enter().is_ok() && evicted() == 4);
         assert!(matches!(enter(), Err(Refused::Connections)), "nobody else makes room");
-        assert_eq!(totals.connections.load(Ordering::Relaxed), 2);
+        assert_eq!(totals.now(Count::Connections), 2);
+    }
+
+    #[test]
+    fn an_address_has_no_more_than_its_places_and_nothing_is_left_of_it() {
+        let totals = Arc::new(Totals::default());
+        let take =
+            |address: &str, what, limit| AddressPlace::take(&totals, address.parse().unwrap(), what, limit);
+        let first = take("192.0.2.1", Count::Connections, 2);
+        let second = take("::ffff:192.0.2.1", Count::Connections, 2);
+        assert!(
+            first.is_some() && second.is_some(),
+            "the same address, as a socket for both families tells it"
+        );
+        assert!(take("192.0.2.1", Count::Connections, 2).is_none());
+        assert!(take("192.0.2.2", Count::Connections, 2).is_some(), "another");
+        let handshake = take("192.0.2.1", Count::Handshakes, 1);
+        assert!(handshake.is_some() && take("192.0.2.1", Count::Handshakes, 1).is_none());
+        drop(first);
+        let third = take("192.0.2.1", Count::Connections, 2);
+        assert!(third.is_some());
+        let network = take("2001:db8::1", Count::Connections, 1);
+        assert!(network.is_some() && take("2001:db8::ffff:2", Count::Connections, 1).is_none());
+        assert!(take("2001:db8:0:1::1", Count::Connections, 1).is_some(), "the next network");
+        drop((second, third, handshake, network));
+        assert!(totals.addresses.is_empty());
     }
 }

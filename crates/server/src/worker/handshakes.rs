@@ -6,7 +6,7 @@
 //! sends a byte and falls silent cannot take a newcomer's turn. A handshake whose bytes wait for this worker is never ended:
 //! it is we who are late.
 
-use super::{Place, addresses::AddressPlace, admission::HandshakePlaces};
+use super::{addresses::AddressPlace, admission::HandshakePlaces, totals::Place};
 use crate::{metrics::Metrics, watch::Watch};
 use linerate_os::socket;
 use std::{cell::Cell, cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc};
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use crate::{
         watch::{Expiry, Stage, Watches},
-        worker::Totals,
+        worker::totals::{Count, Totals},
     };
     use linerate_os::socket::connected_pair;
     use std::{
@@ -223,7 +223,7 @@ mod tests {
         now_ms: u64,
     ) -> Handshaking {
         let (ours, peer) = connected_pair(None).unwrap();
-        let place = Place::take(totals, |totals| &totals.handshakes, usize::MAX).unwrap();
+        let place = Place::take(totals, Count::Handshakes, usize::MAX).unwrap();
         let watch = watches.enter();
         let ticket = handshakes.enter(TcpStream::from_std(ours).unwrap(), watch, now_ms, (place, None));
         Handshaking { ticket, peer }
@@ -247,7 +247,7 @@ mod tests {
         assert!(handshakes.evict(999, Whom::SilentForLong).is_none(), "none is silent for long yet");
         let place = handshakes.evict(40, Whom::Stuck);
         assert!(place.is_some() && answered.is_evicted(), "none is stuck for long: who came first goes");
-        assert_eq!(totals.handshakes.load(std::sync::atomic::Ordering::Relaxed), 6, "its place is given on");
+        assert_eq!(totals.now(Count::Handshakes), 6, "its place is given on");
         assert_eq!((handshakes.len(), handshakes.metrics.handshakes_in_flight.value()), (5, 5));
         assert!(goes(1004, Whom::Stuck, silent), "who has sent nothing for long goes before who came first");
         assert!(goes(1004, Whom::Stuck, begun), "and nobody else is silent for long yet");
@@ -268,7 +268,7 @@ mod tests {
         drop(place);
         assert!(all.into_iter().all(|handshaking| handshaking.ticket.into_stream().is_some()));
         assert_eq!((handshakes.len(), handshakes.metrics.handshakes_in_flight.value()), (0, 0));
-        assert_eq!(totals.handshakes.load(std::sync::atomic::Ordering::Relaxed), 0);
+        assert_eq!(totals.now(Count::Handshakes), 0);
     }
 
     /// All places are held by clients that sent a byte and fell silent, and one comes that means it.

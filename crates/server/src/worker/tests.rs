@@ -1,6 +1,9 @@
 //! What a running worker takes over from a new snapshot.
 
-use super::*;
+use super::{
+    totals::{Count, Place},
+    *,
+};
 use crate::{
     metrics::Closed,
     placement::{Basis, Plan},
@@ -163,8 +166,8 @@ fn a_panic_ends_its_connection_and_no_other() {
     on_a_worker(async |worker, address| {
         let metrics = Arc::clone(&worker.service.workplace.metrics);
         for _ in 0..3 {
-            let place = Place::take(&worker.totals, |totals| &totals.connections, 10).unwrap();
-            let handshake = Place::take(&worker.totals, |totals| &totals.handshakes, 10).unwrap();
+            let place = Place::take(&worker.totals, Count::Connections, 10).unwrap();
+            let handshake = Place::take(&worker.totals, Count::Handshakes, 10).unwrap();
             let (ours, _) = socket::connected_pair(None).unwrap();
             let stream = tokio::net::TcpStream::from_std(ours).unwrap();
             let watch = worker.service.workplace.watches.enter();
@@ -182,8 +185,8 @@ fn a_panic_ends_its_connection_and_no_other() {
         }
         assert_eq!(metrics.closed.of(Closed::Panic).value(), 3);
         assert_eq!(metrics.handshakes_in_flight.value(), 0);
-        assert_eq!(worker.totals.connections.load(Ordering::Relaxed), 0);
-        assert_eq!(worker.totals.handshakes.load(Ordering::Relaxed), 0);
+        assert_eq!(worker.totals.now(Count::Connections), 0);
+        assert_eq!(worker.totals.now(Count::Handshakes), 0);
         assert_is_served(connect(address)).await;
     });
 }

@@ -23,6 +23,7 @@ pub mod nic;
 pub mod plain;
 mod queue;
 pub mod source;
+pub mod trial;
 mod turn;
 pub mod user;
 

@@ -5,16 +5,18 @@
 //! a combination of version and cipher is not used before it has passed.
 
 use super::{Carried, Departure, after_control, peer::Peer, promote, turn};
-use crate::{FileRange, Piece, Queue, Turn, plain::COPIED_BYTES, source::OpenFile};
+use crate::{
+    FileRange, Piece, Queue, Turn,
+    plain::COPIED_BYTES,
+    source::OpenFile,
+    trial::{TrialKeys, channel},
+};
 use linerate_os::{
     file,
     kernel_tls::Calls,
     socket::{self, connected_pair},
 };
-use linerate_record::{
-    Aead, AlertDescription, Channel, Combination, KeySource, KeyUpdateRate, Opener, RecordError, RecordLimit,
-    Sealer, TrafficKey, Version,
-};
+use linerate_record::{AlertDescription, Channel, Combination};
 use std::{
     fs::File,
     io,
@@ -35,36 +37,6 @@ const LIMITS_BYTES: [u64; 3] = [1 << 20, 5003, 70_001];
 const RECORDS_PER_KEY: u64 = 1000;
 const RECORDS_PER_KEY_CHANGING: u64 = 12;
 const TIME_LIMIT: Duration = Duration::from_secs(10);
-
-/// Keys of no secret: they count up.
-struct TestKeys(Version, Aead, u8);
-
-impl TestKeys {
-    fn key(&self) -> Result<TrafficKey, RecordError> {
-        TrafficKey::new(self.0, self.1, &vec![self.2; self.1.key_bytes()], [self.2 ^ 0x3C; 12])
-    }
-
-    fn next(&mut self) -> Result<TrafficKey, RecordError> {
-        self.2 = self.2.wrapping_add(1);
-        self.key()
-    }
-}
-
-impl KeySource for TestKeys {
-    fn next_sending_key(&mut self) -> Result<TrafficKey, RecordError> {
-        self.next()
-    }
-    fn next_receiving_key(&mut self) -> Result<TrafficKey, RecordError> {
-        self.next()
-    }
-}
-
-fn channel(version: Version, aead: Aead, carried: Carried) -> Result<Channel<TestKeys>, RecordError> {
-    let records = if carried.takes_new_keys { RECORDS_PER_KEY_CHANGING } else { RECORDS_PER_KEY };
-    let keys = TestKeys(version, aead, 1);
-    let sealer = Sealer::keeping(keys.key()?, 1, RecordLimit::of(aead).lowered_to(records))?;
-    Ok(Channel::new(sealer, Opener::new(&keys.key()?, 1)?, keys, KeyUpdateRate::new(u32::MAX)))
-}
 
 fn pattern(length: usize) -> Vec<u8> {
     (0..length as u64).map(|index| (index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
@@ -94,8 +66,8 @@ struct Test<'a> {
     calls: &'a dyn Calls,
     ours: TcpStream,
     theirs: TcpStream,
-    sender: Channel<TestKeys>,
-    peer: Peer<TestKeys>,
+    sender: Channel<TrialKeys>,
+    peer: Peer<TrialKeys>,
     carried: Carried,
     file: File,
     content: Vec<u8>,
@@ -105,7 +77,8 @@ struct Test<'a> {
 
 impl<'a> Test<'a> {
     fn new(calls: &'a dyn Calls, combination: Combination, carried: Carried) -> Result<Self, String> {
-        let Combination { version, cipher } = combination;
+        let records_per_key = if carried.takes_new_keys { RECORDS_PER_KEY_CHANGING } else { RECORDS_PER_KEY };
+        let end = || channel(combination, records_per_key).map_err(|fault| fault.to_string());
         let content = pattern(FILE_BYTES);
         let (ours, theirs) =
             connected_pair(Some(BUFFER_BYTES)).map_err(|error| format!("no sockets: {error}"))?;
@@ -113,8 +86,8 @@ impl<'a> Test<'a> {
             calls,
             ours,
             theirs,
-            sender: channel(version, cipher, carried).map_err(|fault| fault.to_string())?,
-            peer: Peer::new(channel(version, cipher, carried).map_err(|fault| fault.to_string())?),
+            sender: end()?,
+            peer: Peer::new(end()?),
             carried,
             file: file::in_memory(&content).map_err(|error| format!("no file: {error}"))?,
             content,

@@ -71,24 +71,13 @@ impl<'a> Method<'a> {
     }
 }
 
-/// The version on the request line.
+/// The version whose rules a request is read by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// HTTP/1.0
     Http10,
     /// HTTP/1.1, and any later minor version
     Http11,
-}
-
-impl Version {
-    /// As on the request line, e.g. `HTTP/1.1`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Http10 => "HTTP/1.0",
-            Self::Http11 => "HTTP/1.1",
-        }
-    }
 }
 
 /// A request whose head is complete and sound. Header values are bytes: HTTP does not promise UTF-8.
@@ -104,8 +93,10 @@ pub struct Request<'a> {
     pub path: &'a str,
     /// What follows the first `?`.
     pub query: Option<&'a str>,
-    /// The version on the request line.
+    /// The version whose rules it is read by.
     pub version: Version,
+    /// The version as sent, for logs: a later minor version is read as HTTP/1.1.
+    pub stated_version: &'a str,
     /// The host that is meant: from the target in absolute form, else from Host. `None` only in HTTP/1.0.
     pub authority: Option<Authority<'a>>,
     /// Whether the client wants the connection to persist (RFC 9112 section 9.3).
@@ -160,7 +151,8 @@ pub fn parse_request<'a>(
     match parsed {
         Ok(httparse::Status::Complete(head_bytes)) => {
             check_head(&window[..head_bytes], limits)?;
-            Ok(Some((assemble(head.method, head.path, head.version, head.headers)?, skipped + head_bytes)))
+            let stated = head.version.map(|minor| if minor == 0 { "HTTP/1.0" } else { "HTTP/1.1" });
+            Ok(Some((assemble(head.method, head.path, stated, head.headers)?, skipped + head_bytes)))
         }
         Ok(httparse::Status::Partial) => check_incomplete(received, window, limits).map(|()| None),
         Err(httparse::Error::Version) => {
@@ -184,9 +176,8 @@ fn parse_later_version<'a>(
     limits: &RequestLimits,
 ) -> Result<Option<(Request<'a>, usize)>, RequestError> {
     let version_at = method.map_or(0, str::len) + 1 + target.map_or(0, str::len) + 1;
-    let Some([b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9', line_end @ ..]) =
-        window.get(version_at..)
-    else {
+    let words = window.get(version_at..).and_then(|rest| rest.split_first_chunk::<8>());
+    let Some((stated @ [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'], line_end)) = words else {
         return Err(explain_version(window));
     };
     let Some(lines) = line_end.strip_prefix(b"\r\n") else {
@@ -198,7 +189,7 @@ fn parse_later_version<'a>(
         Ok(httparse::Status::Complete((lines_bytes, headers))) => {
             let head_bytes = window.len() - lines.len() + lines_bytes;
             check_head(&window[..head_bytes], limits)?;
-            Ok(Some((assemble(method, target, Some(1), headers)?, head_bytes)))
+            Ok(Some((assemble(method, target, std::str::from_utf8(stated).ok(), headers)?, head_bytes)))
         }
         Ok(httparse::Status::Partial) => Ok(None),
         Err(error) => Err(explain(error, window)),
@@ -293,14 +284,14 @@ fn explain_version(window: &[u8]) -> RequestError {
 fn assemble<'a>(
     method: Option<&'a str>,
     target: Option<&'a str>,
-    minor_version: Option<u8>,
+    stated_version: Option<&'a str>,
     headers: &[httparse::Header<'a>],
 ) -> Result<Request<'a>, RequestError> {
     // All three are there once the head is complete.
-    let (Some(name), Some(target), Some(minor)) = (method, target, minor_version) else {
+    let (Some(name), Some(target), Some(stated_version)) = (method, target, stated_version) else {
         return Err(RequestError::RequestLine);
     };
-    let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
+    let version = if stated_version == "HTTP/1.0" { Version::Http10 } else { Version::Http11 };
     let fields = Fields::gather(headers)?;
     let body = fields.body_framing(version)?;
     let host = fields.host.map(Authority::parse).transpose()?;
@@ -316,6 +307,7 @@ fn assemble<'a>(
         path: parts.path,
         query: parts.query,
         version,
+        stated_version,
         authority: parts.authority.or(host),
         keep_alive: fields.keep_alive(version),
         body,

@@ -211,7 +211,7 @@ impl<'a> Asked<'a> {
     /// Method, target and version.
     fn line(self) -> [&'a str; 3] {
         match self {
-            Self::Request(request) => [request.method.as_str(), request.target, request.version.as_str()],
+            Self::Request(request) => [request.method.as_str(), request.target, request.stated_version],
             Self::Refused(refused) => refused.line.words(),
         }
     }

@@ -73,7 +73,7 @@ fn json_lines_are_right() {
     });
     let mut connection = fixture.connect(Transport::Tls);
     connection.get("/file.bin", AGENT);
-    connection.send("HEAD /file.bin HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    connection.send("HEAD /file.bin HTTP/1.2\r\nHost: localhost\r\n\r\n");
     connection.response_to(true);
     connection.send("rubbish\r\n\r\n");
     assert_eq!(connection.response().status, 400);
@@ -104,6 +104,7 @@ fn json_lines_are_right() {
         (&200.into(), &12_345.into(), &true.into())
     );
     assert_eq!((&head["method"], &head["bytes"], &head["status"]), (&"HEAD".into(), &0.into(), &200.into()));
+    assert_eq!(head["protocol"], "HTTP/1.2", "as it was sent");
     assert_eq!((&rubbish["method"], &rubbish["status"]), (&"-".into(), &400.into()));
     assert_eq!((&rubbish["target"], &got["refused"]), (&"rubbish".into(), &Value::Null));
     assert!(rubbish["refused"].as_str().unwrap().contains("request line is malformed"), "{rubbish}");

@@ -1,5 +1,6 @@
 //! The server as a whole: from settings to running workers, and through its signals to its end.
 
+mod configuration;
 mod kernel;
 mod notices;
 mod reload;
@@ -22,6 +23,7 @@ use crate::{
     worker::{self, Command, Handle, Totals},
 };
 use arc_swap::ArcSwap;
+use configuration::{Readings, What};
 use linerate_config::{Listener, ListenerKind, LogTarget, Settings, Source, cpu_ranges};
 use linerate_os::processor;
 use linerate_tls::DevelopmentCertificate;
@@ -162,6 +164,7 @@ struct Server {
     /// The files that the process may open.
     budget: Budget,
     search: kernel::Search,
+    readings: Readings,
     /// Made because no site brings a certificate.
     development: Option<DevelopmentCertificate>,
     /// Tells when certificates are to be read anew.
@@ -218,6 +221,10 @@ impl Server {
             let event = tokio::select! {
                 event = signals.next() => event,
                 () = self.changes.changed() => signals::Event::CertificatesChanged,
+                outcome = self.readings.outcome() => {
+                    self.adopt_read(outcome);
+                    continue;
+                }
                 found = self.search.ended() => {
                     self.adopt_found(found);
                     continue;
@@ -238,12 +245,8 @@ impl Server {
                 }
             };
             match event {
-                signals::Event::Reload => {
-                    if let Some(watch) = self.reload_all() {
-                        self.changes = watch;
-                    }
-                }
-                signals::Event::CertificatesChanged => self.reload_certificates(),
+                signals::Event::Reload => self.reload(What::All),
+                signals::Event::CertificatesChanged => self.reload(What::Certificates),
                 signals::Event::ReopenLogs => self.reopen_logs(),
                 signals::Event::Drain => {
                     self.drain(&mut signals).await;

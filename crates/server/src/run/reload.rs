@@ -3,11 +3,12 @@
 
 use super::{
     Listening, Server,
+    configuration::{Configuration, Outcome, What, renewed_acceptor},
     roots::Replaced,
-    start::{certificate_fault, development, warn_about_calibration, warn_about_certificates},
+    start::warn_about_calibration,
 };
 use crate::{
-    placement::{self, Plan},
+    placement::Plan,
     report,
     sites::Sites,
     snapshot::{Found, Snapshot, not_sent_low_water_bytes},
@@ -15,7 +16,7 @@ use crate::{
     worker::Command,
 };
 use linerate_config::{ListenerKind, Settings};
-use linerate_tls::{Acceptor, AcceptorBuilder, DevelopmentCertificate, FileWatch, TlsError, WatchMethod};
+use linerate_tls::{Acceptor, DevelopmentCertificate, FileWatch, WatchMethod};
 use sd_notify::NotifyState;
 use std::{
     path::Path,
@@ -66,52 +67,78 @@ impl CertificateWatch {
 }
 
 impl Server {
-    /// HUP: configuration and certificates anew. Returns the watch over the new certificates if that succeeded.
-    pub(super) fn reload_all(&mut self) -> Option<CertificateWatch> {
-        let clock = NotifyState::monotonic_usec_now().ok();
-        let mut reloading = vec![NotifyState::Reloading];
-        reloading.extend(clock);
-        self.notices.tell(reloading);
-        let watch = match self.try_reload() {
-            Ok(watch) => {
-                report::note("reloaded");
-                self.count_reload(true);
-                Some(watch)
+    /// HUP: configuration and certificates anew; or a certificate or key file changed. Reading goes on beside this thread
+    /// (INV-RELOAD-3).
+    pub(super) fn reload(&mut self, what: What) {
+        if what == What::All {
+            let mut reloading = vec![NotifyState::Reloading];
+            reloading.extend(NotifyState::monotonic_usec_now().ok());
+            self.notices.tell(reloading);
+        }
+        let Some(what) = self.readings.ask(what) else { return };
+        let old = self.snapshots.load().acceptor.clone();
+        match what {
+            What::All => {
+                let source = self.source.clone();
+                let read = move || Configuration::read(&source, old.as_ref()).map(Box::new);
+                self.readings.begin(what, move || Outcome::All(read()));
             }
-            Err(reasons) => {
-                for reason in reasons {
-                    report::warn(&reason);
-                }
-                report::warn("not reloaded: the old configuration keeps serving");
-                self.count_reload(false);
-                None
+            What::Certificates => {
+                let (settings, development) = (self.settings.clone(), self.development.clone());
+                let read = move || renewed_acceptor(&settings, development.as_ref(), old.as_ref());
+                self.readings.begin(what, move || Outcome::Certificates(read()));
+            }
+        }
+    }
+
+    /// Takes over what was read, if it can be served.
+    pub(super) fn adopt_read(&mut self, outcome: Outcome) {
+        let (what, result) = match outcome {
+            Outcome::All(read) => (What::All, read.and_then(|read| self.adopt_configuration(*read))),
+            Outcome::Certificates(read) => {
+                (What::Certificates, read.map(|acceptor| self.adopt_certificates(acceptor)))
+            }
+            Outcome::Late(what) => {
+                let read = match what {
+                    What::All => "the configuration and what it names are",
+                    What::Certificates => "the certificates are",
+                };
+                report::warn(&format!(
+                    "not reloaded yet: {read} still being read (does a disk hang?); the old configuration keeps serving"
+                ));
+                return self.tell_ready(what);
             }
         };
-        self.notices.tell(vec![NotifyState::Ready]);
-        watch
+        match &result {
+            Ok(()) if what == What::All => report::note("reloaded"),
+            Ok(()) => report::note("certificates reloaded"),
+            Err(reasons) => {
+                reasons.iter().for_each(|reason| report::warn(reason));
+                if what == What::All {
+                    report::warn("not reloaded: the old configuration keeps serving");
+                }
+            }
+        }
+        self.admin_state.reloads[usize::from(result.is_err())].fetch_add(1, Ordering::Relaxed);
+        self.tell_ready(what);
+        if let Some(next) = self.readings.next() {
+            self.reload(next);
+        }
     }
 
-    fn count_reload(&self, succeeded: bool) {
-        self.admin_state.reloads[usize::from(!succeeded)].fetch_add(1, Ordering::Relaxed);
+    fn tell_ready(&self, what: What) {
+        if what == What::All {
+            self.notices.tell(vec![NotifyState::Ready]);
+        }
     }
 
-    fn try_reload(&mut self) -> Result<CertificateWatch, Vec<String>> {
-        let settings = self.source.load().map_err(|error| vec![error.to_string()])?;
-        settings.verify_files().map_err(|error| vec![error.to_string()])?;
-        let wants_tls = tls_setup::is_wanted(&settings);
-        let sites = Sites::open(&settings)
-            .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-        let development = development(&settings).map_err(|error| vec![error.to_string()])?;
-        let watch = CertificateWatch::start(&settings, development.as_ref());
-        let builder = wants_tls
-            .then(|| tls_setup::builder(&settings, development.as_ref().map(|made| made.files.clone())));
-        let acceptor = builder.map(|builder| self.renewed_acceptor(&settings, &builder)).transpose()?;
+    fn adopt_configuration(&mut self, read: Configuration) -> Result<(), Vec<String>> {
+        let Configuration { settings, sites, development, watch, acceptor, costs } = read;
         // Those who have begun to connect on a listener that goes now are still to be served.
         let acceptor = match acceptor {
             None if self.retires_tls(&settings) => self.snapshots.load().acceptor.clone(),
             acceptor => acceptor,
         };
-        let costs = placement::load(&settings).map_err(|fault| vec![fault])?;
         let added = self.bind_added(&settings)?;
 
         self.warn_about_restarts(&settings);
@@ -120,6 +147,7 @@ impl Server {
         self.found = self.search.begin(&settings, &self.plan, &self.found);
         self.settings = settings;
         self.development = development;
+        self.changes = watch;
         if let Some(shortage) = self.budget.shortage(&self.settings) {
             report::warn(&shortage);
         }
@@ -130,50 +158,12 @@ impl Server {
             self.tell_all(|| Command::ChangeKind(bound, kind));
         }
         self.apply_listeners(added);
-        Ok(watch)
+        Ok(())
     }
 
-    /// A new acceptor; certificates that do not load are kept from the old one, and reported. Where there is no old
-    /// one to keep, the reload is refused.
-    fn renewed_acceptor(
-        &self,
-        settings: &Settings,
-        builder: &AcceptorBuilder,
-    ) -> Result<Arc<Acceptor>, Vec<String>> {
-        let faults = |errors: &[TlsError]| -> Vec<String> {
-            errors.iter().map(|error| certificate_fault(settings, error)).collect()
-        };
-        let current = self.snapshots.load();
-        let Some(old) = &current.acceptor else {
-            return builder.build().map(Arc::new).map_err(|errors| faults(&errors));
-        };
-        let (acceptor, errors) = builder.reload(old);
-        if Arc::ptr_eq(&acceptor, old) {
-            return Err(faults(&errors));
-        }
-        for fault in faults(&errors) {
-            report::warn(&format!("{fault}; the old certificate keeps serving"));
-        }
-        warn_about_certificates(&acceptor);
-        Ok(acceptor)
-    }
-
-    /// A certificate or key file changed. The sites stay as they are: a root that is missing at this moment must not
-    /// keep a new certificate from being served.
-    pub(super) fn reload_certificates(&mut self) {
-        let builder = self.tls_builder();
-        let sites = self.snapshots.load().sites.clone();
-        match self.renewed_acceptor(&self.settings, &builder) {
-            Ok(acceptor) => {
-                report::note("certificates reloaded");
-                self.publish(sites, Some(acceptor), &[]);
-                self.count_reload(true);
-            }
-            Err(reasons) => {
-                reasons.iter().for_each(|reason| report::warn(reason));
-                self.count_reload(false);
-            }
-        }
+    /// The sites stay as they are: a root that is missing at this moment must not keep a new certificate from being served.
+    fn adopt_certificates(&self, acceptor: Arc<Acceptor>) {
+        self.publish(self.snapshots.load().sites.clone(), Some(acceptor), &[]);
     }
 
     /// What the machine can carry was looked at anew, after a reload.
@@ -292,9 +282,5 @@ impl Server {
                 report::warn(&format!("{what}: the change takes effect at the next restart"));
             }
         }
-    }
-
-    fn tls_builder(&self) -> AcceptorBuilder {
-        tls_setup::builder(&self.settings, self.development.as_ref().map(|made| made.files.clone()))
     }
 }

@@ -1,8 +1,8 @@
 //! Starting: everything is opened and checked before the first connection is taken.
 
 use super::{
-    Listening, ServeError, Server, kernel, listen_faults, new_admin_state, notices::Notices,
-    reload::CertificateWatch, roots::RootWatch, start_workers, worker_cpus,
+    Listening, ServeError, Server, configuration::Readings, kernel, listen_faults, new_admin_state,
+    notices::Notices, reload::CertificateWatch, roots::RootWatch, start_workers, worker_cpus,
 };
 use crate::{
     access_log::AccessLog,
@@ -134,6 +134,7 @@ impl Server {
         Ok(Self {
             source,
             settings,
+            readings: Readings::default(),
             roots: RootWatch::start(&snapshots),
             notices: Notices::new(),
             snapshots,

@@ -2,7 +2,8 @@
 //! (INV-RELOAD-1).
 
 use crate::support::{Connection, Fixture, Transport, client_config, toml_for};
-use linerate_end_to_end::{Site, wait_until};
+use linerate_end_to_end::{Signal, Site, wait_until};
+use rustix::fs::{CWD, Mode, mkfifoat};
 use std::{
     fs,
     io::{ErrorKind, Read, Write},
@@ -43,6 +44,39 @@ fn load(fixture: &Fixture, transport: Transport, bytes: &[u8], stop: &AtomicBool
             done.fetch_add(1, Ordering::Relaxed);
         }
     }
+}
+
+/// Asks for a configuration that lies on a disk that hangs: a FIFO that nobody writes to.
+fn reload_from_hanging_disk(fixture: &Fixture) {
+    let path = fixture.server.folder().join("linerate.toml");
+    let fifo = path.with_extension("fifo");
+    mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).unwrap();
+    fs::rename(&fifo, &path).unwrap();
+    fixture.server.signal(Signal::HUP);
+    fixture
+        .server
+        .wait_for_stderr("not reloaded yet: the configuration and what it names are still being read");
+}
+
+#[test]
+fn a_configuration_on_a_hanging_disk_delays_no_end_and_no_answer() {
+    let (mut fixture, bytes) = fixture();
+    reload_from_hanging_disk(&fixture);
+    fixture.connect(Transport::Tls).get("/file", "").assert_is(200, &bytes);
+    let [done, failed] =
+        ["succeeded", "failed"].map(|what| fixture.server.metric(&format!("linerate_reloads_{what}"), ""));
+    assert_eq!((done, failed), (0.0, 0.0), "the admin page answers, and nothing is decided yet");
+    assert!(fixture.server.stop().success());
+}
+
+#[test]
+fn a_hanging_disk_that_is_mended_is_read_at_the_next_signal() {
+    let (fixture, _) = fixture();
+    reload_from_hanging_disk(&fixture);
+    fs::remove_file(fixture.server.folder().join("linerate.toml")).unwrap();
+    configure(&fixture, &generation(1));
+    fixture.server.signal(Signal::HUP);
+    wait_until("the reload", || generation_of(&mut fixture.connect(Transport::Tls)) == "1");
 }
 
 #[test]

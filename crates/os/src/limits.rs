@@ -2,7 +2,7 @@
 
 use rustix::{
     event::{EventfdFlags, eventfd},
-    io::Errno,
+    io::{DupFlags, Errno, dup3},
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 use std::{io, os::fd::OwnedFd};
@@ -22,6 +22,16 @@ pub fn raise_open_files() -> u64 {
 /// The kernel's: there is none left.
 pub fn spare_descriptor() -> io::Result<OwnedFd> {
     Ok(eventfd(0, EventfdFlags::CLOEXEC)?)
+}
+
+/// The same in the place of `given_up`, whose number it gets: at no time can another take that number. What was open there is
+/// closed.
+///
+/// # Errors
+/// The kernel's; then `given_up` is closed, too.
+pub fn spare_in_place_of(mut given_up: OwnedFd, spare: &OwnedFd) -> io::Result<OwnedFd> {
+    dup3(spare, &mut given_up, DupFlags::CLOEXEC)?;
+    Ok(given_up)
 }
 
 /// Whether the system refused because there is none left of something that others may give back: descriptors, memory,

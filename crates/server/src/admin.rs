@@ -96,25 +96,32 @@ impl State {
     }
 }
 
-/// Serves until dropped.
-pub(crate) async fn run(listener: TcpListener, state: Arc<State>) {
+/// Serves until dropped. `reserve` is its own: where there is no descriptor left, it is here that an operator looks why.
+pub(crate) async fn run(listener: TcpListener, state: Arc<State>, reserve: Arc<Reserve>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_LIMIT));
-    // Where there is no descriptor left, it is here that an operator looks why.
-    let reserve = Reserve::new();
     loop {
         // The semaphore is never closed.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         reserve.refill();
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let state = Arc::clone(&state);
+        // What is given up here is not taken back before the connection has it.
+        let accepted = loop {
+            match listener.accept().await {
+                Err(error) if limits::is_without_descriptor(&error) && reserve.release() => {}
+                accepted => break accepted,
+            }
+        };
+        match accepted {
+            Ok((mut stream, _)) => {
+                let (state, reserve) = (Arc::clone(&state), Arc::clone(&reserve));
                 tokio::spawn(async move {
                     // A client that is slow or gone is its own problem.
-                    let _ = tokio::time::timeout(TIME_LIMIT, answer(stream, &state)).await;
+                    let _ = tokio::time::timeout(TIME_LIMIT, answer(&mut stream, &state)).await;
+                    if let Ok(stream) = stream.into_std() {
+                        reserve.keep(stream.into());
+                    }
                     drop(place);
                 });
             }
-            Err(error) if limits::is_without_descriptor(&error) && reserve.release() => {}
             Err(error) => {
                 report::warn(&format!("the admin listener: {error}"));
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -123,7 +130,7 @@ pub(crate) async fn run(listener: TcpListener, state: Arc<State>) {
     }
 }
 
-async fn answer(mut stream: TcpStream, state: &State) -> io::Result<()> {
+async fn answer(stream: &mut TcpStream, state: &State) -> io::Result<()> {
     let mut buffer = Vec::new();
     let limits = RequestLimits { head_bytes: HEAD_LIMIT_BYTES, ..RequestLimits::default() };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());

@@ -2,8 +2,11 @@
 //! there are none left all the same.
 
 use linerate_config::Settings;
-use linerate_os::limits::{is_without_descriptor, spare_descriptor};
-use std::{cell::RefCell, os::fd::OwnedFd};
+use linerate_os::limits::{is_without_descriptor, spare_descriptor, spare_in_place_of};
+use std::{
+    os::fd::OwnedFd,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 /// What a worker has open beside connections and cached files: its runtime, its reserve, and a second descriptor of a file
 /// or socket for each of its waiting threads.
@@ -78,22 +81,45 @@ impl Budget {
 
 /// Descriptors that are open for nothing, so that they can be given up when there are no others: to take a connection and
 /// close it, so that its client need not wait; to open a file for somebody who has a connection; to answer on the admin page.
+///
+/// Where the limit is lowered below what is open already (`prlimit`), only numbers below it are of any use.
 #[derive(Debug)]
-pub(crate) struct Reserve(RefCell<Vec<OwnedFd>>);
+pub(crate) struct Reserve(Mutex<Vec<OwnedFd>>);
 
 impl Reserve {
     /// How many.
     pub(crate) const DESCRIPTORS: usize = 4;
 
     pub(crate) fn new() -> Self {
-        let reserve = Self(RefCell::default());
+        let reserve = Self(Mutex::default());
         reserve.refill();
         reserve
     }
 
+    fn kept(&self) -> MutexGuard<'_, Vec<OwnedFd>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes back the number of a descriptor that is to be closed, if it lacks one: nobody else can have it in between, as long
+    /// as there is one left to copy.
+    pub(crate) fn keep(&self, closing: OwnedFd) {
+        let mut kept = self.kept();
+        match kept.first() {
+            Some(spare) if kept.len() < Self::DESCRIPTORS => {
+                // A limit that is below its number now refuses it.
+                let taken = spare_in_place_of(closing, spare);
+                kept.extend(taken.ok());
+            }
+            _ => {
+                drop((closing, kept));
+                self.refill();
+            }
+        }
+    }
+
     /// Takes back what was given up, if that can be had. False if there are no descriptors for it.
     pub(crate) fn refill(&self) -> bool {
-        let mut kept = self.0.borrow_mut();
+        let mut kept = self.kept();
         while kept.len() < Self::DESCRIPTORS {
             match spare_descriptor() {
                 Ok(descriptor) => kept.push(descriptor),
@@ -106,7 +132,7 @@ impl Reserve {
 
     /// Gives one up. False if there is none.
     pub(crate) fn release(&self) -> bool {
-        self.0.borrow_mut().pop().is_some()
+        self.kept().pop().is_some()
     }
 
     /// Does what needs a descriptor, with one out of the reserve where there is no other.
@@ -130,7 +156,11 @@ mod tests {
     use super::*;
     use linerate_config::Flags;
     use rustix::io::Errno;
-    use std::{io, path::Path};
+    use std::{
+        io::{self, Write},
+        os::fd::AsRawFd,
+        path::Path,
+    };
 
     fn settings(limits: &str) -> Settings {
         let text = format!("listen = [\"127.0.0.1:0\"]\n[limits]\n{limits}\n[[site]]\nroot = \"r\"\n");
@@ -172,6 +202,22 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_was_given_up_is_taken_back_in_one_step() {
+        let reserve = Reserve::new();
+        assert!(reserve.release());
+        let (kept, mut gone) = io::pipe().unwrap();
+        let number = kept.as_raw_fd();
+        reserve.keep(kept.into());
+        let has_it = |reserve: &Reserve| reserve.kept().iter().any(|spare| spare.as_raw_fd() == number);
+        assert!(has_it(&reserve) && reserve.kept().len() == Reserve::DESCRIPTORS);
+        let closed = gone.write_all(b"x").unwrap_err();
+        assert_eq!(closed.kind(), io::ErrorKind::BrokenPipe, "what was open there");
+        // It has all: another is closed, and all of them are what they were.
+        reserve.keep(spare_descriptor().unwrap());
+        assert!(has_it(&reserve) && reserve.kept().len() == Reserve::DESCRIPTORS);
+    }
+
+    #[test]
     fn what_is_held_in_reserve_is_given_up_where_there_is_no_other() {
         let reserve = Reserve::new();
         let mut tries = 0;
@@ -182,10 +228,10 @@ mod tests {
             },
             is_without_descriptor,
         );
-        assert!(opened.is_ok() && reserve.0.borrow().len() == Reserve::DESCRIPTORS - 2);
-        assert!(reserve.refill() && reserve.0.borrow().len() == Reserve::DESCRIPTORS);
+        assert!(opened.is_ok() && reserve.kept().len() == Reserve::DESCRIPTORS - 2);
+        assert!(reserve.refill() && reserve.kept().len() == Reserve::DESCRIPTORS);
         let failed = reserve.with(|| Err::<(), _>(io::Error::from(Errno::NOENT)), is_without_descriptor);
-        assert!(failed.is_err() && reserve.0.borrow().len() == Reserve::DESCRIPTORS, "for nothing else");
+        assert!(failed.is_err() && reserve.kept().len() == Reserve::DESCRIPTORS, "for nothing else");
         let failed = reserve.with(|| Err::<(), _>(io::Error::from(Errno::NFILE)), is_without_descriptor);
         assert!(failed.is_err() && !reserve.release(), "all of it was tried");
     }

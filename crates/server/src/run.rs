@@ -14,7 +14,7 @@ pub use start::{break_evens, check};
 use crate::{
     access_log::AccessLog,
     admin,
-    descriptors::Budget,
+    descriptors::{Budget, Reserve},
     listeners::{Binder, ListenFault},
     placement::Plan,
     report,
@@ -181,6 +181,7 @@ struct Server {
     log: Option<Arc<AccessLog>>,
     admin_state: Arc<admin::State>,
     admin_socket: Option<std::net::TcpListener>,
+    admin_reserve: Arc<Reserve>,
 }
 
 /// The CPUs that workers are pinned to, in their order; `None` is not pinned.
@@ -213,7 +214,8 @@ impl Server {
         let admin =
             admin.map_err(|error| ServeError::System { doing: "opening the admin listener", error })?;
         if let Some(listener) = admin {
-            tokio::spawn(admin::run(listener, Arc::clone(&self.admin_state)));
+            let (state, reserve) = (Arc::clone(&self.admin_state), Arc::clone(&self.admin_reserve));
+            tokio::spawn(admin::run(listener, state, reserve));
         }
         self.notices.tell(vec![NotifyState::Ready]);
         let mut ended = Ok(());

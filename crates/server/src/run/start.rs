@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     access_log::AccessLog,
-    descriptors::Budget,
+    descriptors::{Budget, Reserve},
     listeners::Binder,
     placement::{self, Basis, Plan},
     report,
@@ -75,6 +75,8 @@ pub(super) fn certificate_fault(settings: &Settings, error: &TlsError) -> String
 impl Server {
     /// Reads the settings, opens everything and starts the workers.
     pub(super) fn start(source: Source) -> Result<Self, ServeError> {
+        // Before anything else is opened: a limit that is lowered later leaves only low numbers.
+        let admin_reserve = Arc::new(Reserve::new());
         let open_files = limits::raise_open_files();
         let settings = source.load().map_err(|error| ServeError::Settings(error.to_string()))?;
         settings.verify_files().map_err(|error| ServeError::Settings(error.to_string()))?;
@@ -152,6 +154,7 @@ impl Server {
             log,
             admin_state,
             admin_socket,
+            admin_reserve,
         })
     }
 }

@@ -22,8 +22,13 @@ fn site() -> Site {
 
 /// Lets the server have only so many descriptors more than it has.
 fn leave(server: &Server, descriptors: u64) {
+    limit(server, open_descriptors(server) + descriptors);
+}
+
+/// Lets the server have no descriptor whose number is not below this.
+fn limit(server: &Server, open_files: u64) {
     let pid = Pid::from_raw(i32::try_from(server.pid()).unwrap());
-    let current = Some(open_descriptors(server) + descriptors);
+    let current = Some(open_files);
     prlimit(pid, Resource::Nofile, Rlimit { current, ..getrlimit(Resource::Nofile) }).unwrap();
 }
 
@@ -84,6 +89,24 @@ fn without_descriptors_everyone_is_told_and_those_who_are_there_are_served() {
             connection.get(&format!("/file-{file}"), "").assert_is(200, expected.as_bytes());
         }
     }
+}
+
+/// Far below what it has open already, so that a descriptor is of use only if its number is low.
+#[test]
+fn the_admin_page_answers_below_a_limit_that_was_lowered() {
+    let fixture = Fixture::start(site());
+    limit(&fixture.server, 24);
+    thread::scope(|scope| {
+        // Others want descriptors all the time.
+        let clients = Transport::ALL.map(|transport| {
+            let fixture = &fixture;
+            scope.spawn(move || (0..4).filter(|_| is_served(fixture, transport)).count())
+        });
+        while !clients.iter().all(|client| client.is_finished()) {
+            assert!(fixture.server.metric("linerate_workers", "") > 0.0);
+        }
+    });
+    assert!(fixture.server.metric("linerate_workers", "") > 0.0);
 }
 
 #[test]

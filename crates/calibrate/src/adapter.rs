@@ -18,7 +18,7 @@ use linerate_os::{
     kernel_tls::{Calls, System},
 };
 use linerate_placement::{NicFigures, NicLimits};
-use linerate_record::{Aead, Version};
+use linerate_record::{Cipher, Version};
 
 use crate::{
     Figures,
@@ -41,7 +41,7 @@ const SET_UPS_TIME: Duration = Duration::from_millis(500);
 /// The feature by which an adapter encrypts.
 const FEATURE: &str = "tls-hw-tx-offload";
 /// What adapters have under stock kernels: TLS 1.2 (docs/ARCHITECTURE.md).
-const CIPHERS: [Aead; 2] = [Aead::Aes128Gcm, Aead::Aes256Gcm];
+const CIPHERS: [Cipher; 2] = [Cipher::Aes128Gcm, Cipher::Aes256Gcm];
 /// The driver whose hardware is software: `nic/`.
 const SOFTWARE: &str = "linerate_nic";
 
@@ -53,7 +53,7 @@ pub(crate) struct Adapter {
     device: String,
     driver: String,
     /// Ciphers that it left to the kernel.
-    refused: Vec<Aead>,
+    refused: Vec<Cipher>,
 }
 
 impl Adapter {
@@ -85,19 +85,19 @@ impl Adapter {
     pub(crate) fn measure(&mut self, content: &Content, figures: &mut Figures) -> Result<(), String> {
         let peer = self.peer;
         self.set_ups(figures)?;
-        for aead in Aead::ALL {
-            engines::user(USER_TO_PEER, content, &self.way, aead, figures)
+        for cipher in Cipher::ALL {
+            engines::user(USER_TO_PEER, content, &self.way, cipher, figures)
                 .map_err(|error| format!("sending to {peer}: {error}"))?;
         }
-        for aead in CIPHERS {
-            if self.refused.contains(&aead) {
+        for cipher in CIPHERS {
+            if self.refused.contains(&cipher) {
                 continue;
             }
-            let (Some(long), Some(small)) = (self.offloaded(aead)?, self.offloaded(aead)?) else {
-                self.refused.push(aead);
+            let (Some(long), Some(small)) = (self.offloaded(cipher)?, self.offloaded(cipher)?) else {
+                self.refused.push(cipher);
                 continue;
             };
-            engines::by_sendfile(NIC, content, [&long, &small], aead, figures)
+            engines::by_sendfile(NIC, content, [&long, &small], cipher, figures)
                 .map_err(|error| format!("sending to {peer}: {error}"))?;
         }
         Ok(())
@@ -137,8 +137,8 @@ impl Adapter {
             ));
         }
         let set_ups = set_ups as f64;
-        for aead in CIPHERS {
-            figures.add(engines::set_up(NIC, aead), all.setting_up_ns / set_ups);
+        for cipher in CIPHERS {
+            figures.add(engines::set_up(NIC, cipher), all.setting_up_ns / set_ups);
         }
         let each_ns = between_ns(all.at).unwrap_or(wall_ns / set_ups);
         figures.add(RATE, 1e9 / each_ns);
@@ -148,10 +148,10 @@ impl Adapter {
     }
 
     /// A connection that the adapter encrypts; `None` if it leaves it to the kernel.
-    fn offloaded(&self, aead: Aead) -> Result<Option<Connection>, String> {
+    fn offloaded(&self, cipher: Cipher) -> Result<Option<Connection>, String> {
         let connection = self.connect()?;
         let before = in_adapters()?;
-        match move_to_kernel(&connection, Version::Tls12, aead) {
+        match move_to_kernel(&connection, Version::Tls12, cipher) {
             Ok(()) => Ok((in_adapters()? > before).then_some(connection)),
             Err(NotMoved::Cipher) => Ok(None),
             Err(why) => Err(format!("a connection to {} could not be set up: {why}", self.peer)),
@@ -184,8 +184,8 @@ impl Adapter {
             "the size of {device}'s flow table was not measured: {} flows are the default's",
             NicLimits::DEFAULT.flow_table_flows
         )];
-        notes.extend(self.refused.iter().map(|&aead| {
-            format!("{device} left TLS 1.2 with {} to the kernel: not measured there", aead.name())
+        notes.extend(self.refused.iter().map(|&cipher| {
+            format!("{device} left TLS 1.2 with {} to the kernel: not measured there", cipher.name())
         }));
         if self.driver == SOFTWARE {
             notes.push(format!(

@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use linerate_record::{Aead, ContentType, RecordError, RecordLimit, Sealer, TrafficKey, Version};
+use linerate_record::{Cipher, ContentType, RecordError, RecordLimit, Sealer, TrafficKey, Version};
 
 use crate::{
     Figures,
@@ -17,23 +17,23 @@ pub(crate) const FULL_BYTES: usize = 16_384;
 const TIME: Duration = Duration::from_millis(3);
 
 /// What a record costs is under this name.
-pub(crate) fn figure(aead: Aead, record_bytes: usize) -> String {
-    format!("seal_{}_{record_bytes}_bytes_ns", aead.name())
+pub(crate) fn figure(cipher: Cipher, record_bytes: usize) -> String {
+    format!("seal_{}_{record_bytes}_bytes_ns", cipher.name())
 }
 
 pub(crate) fn measure(figures: &mut Figures) -> io::Result<()> {
     let failed = |fault: RecordError| io::Error::other(fault);
-    for aead in Aead::ALL {
+    for cipher in Cipher::ALL {
         for bytes in [SHORT_BYTES, FULL_BYTES] {
-            let mut sealer = sealer(aead).map_err(failed)?;
+            let mut sealer = sealer(cipher).map_err(failed)?;
             let plaintext = vec![0x5A; bytes];
             let mut record = vec![0; sealer.layout().record_bytes(bytes)];
             let out_of_place =
                 each(|| sealer.seal_from(ContentType::ApplicationData, &plaintext, &mut record));
-            figures.add(figure(aead, bytes), out_of_place.map_err(failed)?);
+            figures.add(figure(cipher, bytes), out_of_place.map_err(failed)?);
             if bytes == FULL_BYTES {
                 let in_place = each(|| sealer.seal_in_place(ContentType::ApplicationData, &mut record));
-                let name = format!("seal_in_place_{}_{bytes}_bytes_ns", aead.name());
+                let name = format!("seal_in_place_{}_{bytes}_bytes_ns", cipher.name());
                 figures.add(name, in_place.map_err(failed)?);
             }
         }
@@ -42,9 +42,9 @@ pub(crate) fn measure(figures: &mut Figures) -> io::Result<()> {
 }
 
 /// A sending direction under a key of no secret.
-pub(crate) fn sealer(aead: Aead) -> Result<Sealer, RecordError> {
-    let key = TrafficKey::new(Version::Tls13, aead, &vec![0x2B; aead.key_bytes()], [0x17; 12])?;
-    Sealer::new(&key, 0, RecordLimit::of(aead))
+pub(crate) fn sealer(cipher: Cipher) -> Result<Sealer, RecordError> {
+    let key = TrafficKey::new(Version::Tls13, cipher, &vec![0x2B; cipher.key_bytes()], [0x17; 12])?;
+    Sealer::new(&key, 0, RecordLimit::of(cipher))
 }
 
 /// What one call costs in nanoseconds.

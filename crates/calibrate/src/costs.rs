@@ -8,7 +8,7 @@
 //! kernel TLS is taken to differ from it by as much as over loopback.
 
 use linerate_placement::{Engine, EngineCosts, EngineFigures};
-use linerate_record::Aead;
+use linerate_record::Cipher;
 
 use crate::{
     Figures, calls, ciphers,
@@ -19,24 +19,24 @@ use crate::{
 /// Every engine that was measured, with every cipher.
 pub(crate) fn engines(figures: &Figures, batch_bytes: usize) -> Vec<EngineFigures> {
     let mut found = Vec::new();
-    for aead in Aead::ALL {
+    for cipher in Cipher::ALL {
         for (engine, name, call_bytes) in [
             (Engine::User, USER, batch_bytes),
             (Engine::Kernel, KERNEL, engines::KERNEL_CALL_BYTES),
             (Engine::Nic, NIC, engines::KERNEL_CALL_BYTES),
         ] {
-            if let Some(costs) = of_engine(figures, name, aead, call_bytes as u64) {
-                found.push(EngineFigures::new(engine, aead, &costs));
+            if let Some(costs) = of_engine(figures, name, cipher, call_bytes as u64) {
+                found.push(EngineFigures::new(engine, cipher, &costs));
             }
         }
     }
     found
 }
 
-fn of_engine(figures: &Figures, name: &str, aead: Aead, call_bytes: u64) -> Option<EngineCosts> {
-    let slope_ns = on_the_way(figures, name, aead, engines::per_byte)?;
+fn of_engine(figures: &Figures, name: &str, cipher: Cipher, call_bytes: u64) -> Option<EngineCosts> {
+    let slope_ns = on_the_way(figures, name, cipher, engines::per_byte)?;
     let per_record_ns =
-        fixed(figures, ciphers::FULL_BYTES, ciphers::SHORT_BYTES, |bytes| ciphers::figure(aead, bytes))?;
+        fixed(figures, ciphers::FULL_BYTES, ciphers::SHORT_BYTES, |bytes| ciphers::figure(cipher, bytes))?;
     let per_call_ns = fixed(figures, calls::LONG_BYTES, calls::SHORT_BYTES, calls::figure)?;
     let mut costs = EngineCosts { per_record_ns, per_call_ns, call_bytes, ..EngineCosts::FREE };
     let shared_ns = costs.slope_ns_per_byte();
@@ -47,10 +47,10 @@ fn of_engine(figures: &Figures, name: &str, aead: Aead, call_bytes: u64) -> Opti
         costs.per_call_ns *= most_ns / shared_ns;
     }
     costs.per_byte_ns = slope_ns - costs.slope_ns_per_byte();
-    if let Some(small_ns) = on_the_way(figures, name, aead, engines::small_response) {
+    if let Some(small_ns) = on_the_way(figures, name, cipher, engines::small_response) {
         costs.per_response_ns = (small_ns - costs.cost_ns(engines::SMALL_BYTES as u64)).max(0.0);
     }
-    costs.set_up_ns = figures.median(&engines::set_up(name, aead)).unwrap_or(0.0);
+    costs.set_up_ns = figures.median(&engines::set_up(name, cipher)).unwrap_or(0.0);
     costs.set_up_wait_ns = figures.median(crate::adapter::WAIT).filter(|_| name == NIC).unwrap_or(0.0);
     Some(EngineCosts {
         set_up_ns: rounded(costs.set_up_ns),
@@ -64,8 +64,13 @@ fn of_engine(figures: &Figures, name: &str, aead: Aead, call_bytes: u64) -> Opti
 }
 
 /// What an engine costs on the way that counts.
-fn on_the_way(figures: &Figures, name: &str, aead: Aead, what: fn(&str, Aead) -> String) -> Option<f64> {
-    let median = |name| figures.median(&what(name, aead));
+fn on_the_way(
+    figures: &Figures,
+    name: &str,
+    cipher: Cipher,
+    what: fn(&str, Cipher) -> String,
+) -> Option<f64> {
+    let median = |name| figures.median(&what(name, cipher));
     match median(USER_TO_PEER) {
         Some(to_peer_ns) if name == USER => Some(to_peer_ns),
         Some(to_peer_ns) if name == KERNEL => Some((to_peer_ns + median(KERNEL)? - median(USER)?).max(0.0)),
@@ -92,15 +97,15 @@ mod tests {
     /// What a machine would measure whose costs are known.
     fn figures(slope_ns: f64) -> Figures {
         let mut figures = Figures::default();
-        let aead = Aead::Aes128Gcm;
+        let cipher = Cipher::Aes128Gcm;
         for bytes in [ciphers::SHORT_BYTES, ciphers::FULL_BYTES] {
-            figures.add(ciphers::figure(aead, bytes), 80.0 + 0.06 * bytes as f64);
+            figures.add(ciphers::figure(cipher, bytes), 80.0 + 0.06 * bytes as f64);
         }
         for bytes in [calls::SHORT_BYTES, calls::LONG_BYTES] {
             figures.add(calls::figure(bytes), 500.0 + 0.08 * bytes as f64);
         }
-        figures.add(engines::per_byte(USER, aead), slope_ns);
-        figures.add(engines::small_response(USER, aead), 4000.0);
+        figures.add(engines::per_byte(USER, cipher), slope_ns);
+        figures.add(engines::small_response(USER, cipher), 4000.0);
         figures
     }
 
@@ -117,13 +122,13 @@ mod tests {
 
     #[test]
     fn where_an_adapter_is_the_way_to_its_peer_counts() {
-        let aead = Aead::Aes128Gcm;
+        let cipher = Cipher::Aes128Gcm;
         let mut figures = figures(0.4);
         for (engine, slope_ns, small_ns) in
             [(KERNEL, 0.5, 4500.0), (USER_TO_PEER, 0.3, 3000.0), (NIC, 0.1, 3200.0)]
         {
-            figures.add(engines::per_byte(engine, aead), slope_ns);
-            figures.add(engines::small_response(engine, aead), small_ns);
+            figures.add(engines::per_byte(engine, cipher), slope_ns);
+            figures.add(engines::small_response(engine, cipher), small_ns);
         }
         let found = engines(&figures, 262_144);
         let [user, kernel, nic] = &found[..] else { panic!("{found:?}") };

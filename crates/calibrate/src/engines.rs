@@ -10,7 +10,7 @@ use linerate_os::{
     kernel_tls::{Calls, SendingKey, System},
     socket::{self, Follows},
 };
-use linerate_record::{Aead, ContentType, MAX_PLAINTEXT_BYTES, RecordError, Version};
+use linerate_record::{Cipher, ContentType, MAX_PLAINTEXT_BYTES, RecordError, Version};
 use rustix::io::Errno;
 
 use crate::{
@@ -43,18 +43,18 @@ pub(crate) const KERNEL: &str = "kernel";
 pub(crate) const NIC: &str = "nic";
 
 /// `user_AES-128-GCM_per_byte_ns`
-pub(crate) fn per_byte(engine: &str, aead: Aead) -> String {
-    format!("{engine}_{}_per_byte_ns", aead.name())
+pub(crate) fn per_byte(engine: &str, cipher: Cipher) -> String {
+    format!("{engine}_{}_per_byte_ns", cipher.name())
 }
 
 /// `user_AES-128-GCM_1024_bytes_response_ns`
-pub(crate) fn small_response(engine: &str, aead: Aead) -> String {
-    format!("{engine}_{}_{SMALL_BYTES}_bytes_response_ns", aead.name())
+pub(crate) fn small_response(engine: &str, cipher: Cipher) -> String {
+    format!("{engine}_{}_{SMALL_BYTES}_bytes_response_ns", cipher.name())
 }
 
 /// `kernel_AES-128-GCM_set_up_ns`
-pub(crate) fn set_up(engine: &str, aead: Aead) -> String {
-    format!("{engine}_{}_set_up_ns", aead.name())
+pub(crate) fn set_up(engine: &str, cipher: Cipher) -> String {
+    format!("{engine}_{}_set_up_ns", cipher.name())
 }
 
 /// The user engine with one cipher, under this name.
@@ -62,17 +62,17 @@ pub(crate) fn user(
     name: &str,
     content: &Content,
     way: &Way,
-    aead: Aead,
+    cipher: Cipher,
     figures: &mut Figures,
 ) -> io::Result<()> {
-    figures.add(per_byte(name, aead), user_long_ns(content, way, aead)?);
-    figures.add(small_response(name, aead), user_small_ns(way, aead)?);
+    figures.add(per_byte(name, cipher), user_long_ns(content, way, cipher)?);
+    figures.add(small_response(name, cipher), user_small_ns(way, cipher)?);
     Ok(())
 }
 
 /// Batches sealed from the mapping, each sent at once: CPU time of a byte.
-fn user_long_ns(content: &Content, way: &Way, aead: Aead) -> io::Result<f64> {
-    let mut sealer = ciphers::sealer(aead).map_err(failed)?;
+fn user_long_ns(content: &Content, way: &Way, cipher: Cipher) -> io::Result<f64> {
+    let mut sealer = ciphers::sealer(cipher).map_err(failed)?;
     let layout = sealer.layout();
     let overhead_bytes = layout.record_bytes(0);
     let mut batch = vec![0; way.batch_bytes()];
@@ -97,8 +97,8 @@ fn user_long_ns(content: &Content, way: &Way, aead: Aead) -> io::Result<f64> {
 }
 
 /// Head and body in one record, one call each: CPU time of a response.
-fn user_small_ns(way: &Way, aead: Aead) -> io::Result<f64> {
-    let mut sealer = ciphers::sealer(aead).map_err(failed)?;
+fn user_small_ns(way: &Way, cipher: Cipher) -> io::Result<f64> {
+    let mut sealer = ciphers::sealer(cipher).map_err(failed)?;
     let mut record = vec![0; sealer.layout().record_bytes(SMALL_BYTES)];
     let connection = way.connect()?;
     cost_of_each_ns(SMALL, || {
@@ -118,23 +118,23 @@ fn failed(fault: RecordError) -> io::Error {
 pub(crate) fn kernel(
     content: &Content,
     way: &Way,
-    aead: Aead,
+    cipher: Cipher,
     figures: &mut Figures,
 ) -> Result<(), NotMoved> {
     let mut connections = Vec::new();
     for _ in 0..MOVES {
         let connection = way.connect()?;
         let (began, began_ns) = (Instant::now(), cpu_ns());
-        move_to_kernel(&connection, Version::Tls13, aead)?;
+        move_to_kernel(&connection, Version::Tls13, cipher)?;
         // Nothing waits here: where CPU time goes by ticks, and none has passed, the wall's is as good.
         let computed_ns = match cpu_ns() - began_ns {
             0.0 => began.elapsed().as_nanos() as f64,
             computed_ns => computed_ns,
         };
-        figures.add(set_up(KERNEL, aead), computed_ns);
+        figures.add(set_up(KERNEL, cipher), computed_ns);
         connections.push(connection);
     }
-    Ok(by_sendfile(KERNEL, content, [&connections[0], &connections[1]], aead, figures)?)
+    Ok(by_sendfile(KERNEL, content, [&connections[0], &connections[1]], cipher, figures)?)
 }
 
 /// What somebody below encrypts: a long transfer on the first connection, small responses on the second.
@@ -142,7 +142,7 @@ pub(crate) fn by_sendfile(
     name: &str,
     content: &Content,
     [long, small]: [&Connection; 2],
-    aead: Aead,
+    cipher: Cipher,
     figures: &mut Figures,
 ) -> io::Result<()> {
     let mut offset = 0;
@@ -153,7 +153,7 @@ pub(crate) fn by_sendfile(
         offset = end % CONTENT_BYTES as u64;
         Ok::<_, io::Error>(sent_bytes)
     })?;
-    figures.add(per_byte(name, aead), long_ns);
+    figures.add(per_byte(name, cipher), long_ns);
     let head = [0x5A; HEAD_BYTES];
     let small_ns = cost_of_each_ns(SMALL, || {
         for _ in 0..SMALL_AT_ONCE {
@@ -162,7 +162,7 @@ pub(crate) fn by_sendfile(
         }
         Ok::<_, io::Error>(SMALL_AT_ONCE)
     })?;
-    figures.add(small_response(name, aead), small_ns);
+    figures.add(small_response(name, cipher), small_ns);
     Ok(())
 }
 
@@ -194,10 +194,14 @@ impl From<io::Error> for NotMoved {
 }
 
 /// The system calls of a promotion (crates/engine, `kernel/switch.rs`).
-pub(crate) fn move_to_kernel(connection: &Connection, version: Version, aead: Aead) -> Result<(), NotMoved> {
+pub(crate) fn move_to_kernel(
+    connection: &Connection,
+    version: Version,
+    cipher: Cipher,
+) -> Result<(), NotMoved> {
     let socket = connection.socket.as_fd();
-    let key = vec![0x2B; aead.key_bytes()];
-    let sending = SendingKey { version, cipher: aead, key: &key, vector: &[0x17; 12], sequence: 0 };
+    let key = vec![0x2B; cipher.key_bytes()];
+    let sending = SendingKey { version, cipher, key: &key, vector: &[0x17; 12], sequence: 0 };
     System.taken_bytes(socket)?;
     System.attach(socket).map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::NOENT) => NotMoved::Module,

@@ -37,7 +37,7 @@ use std::{
 use linerate_http::ImfFixdate;
 use linerate_os::processor;
 use linerate_placement::{CALIBRATION_SCHEMA, Calibration, Machine};
-use linerate_record::Aead;
+use linerate_record::Cipher;
 
 use adapter::Adapter;
 use content::Content;
@@ -117,7 +117,7 @@ pub fn calibrate(
         loopback: Way::over_loopback(receiving).map_err(while_doing("connecting over loopback"))?,
         adapter: adapter_of(options.peer)?,
         figures: Figures::default(),
-        lacks: Aead::ALL.map(|_| None),
+        lacks: Cipher::ALL.map(|_| None),
     };
     let rounds = options.rounds.max(1);
     let watch = quiet::Watch::begin();
@@ -156,8 +156,8 @@ struct Bench {
     /// The adapter, or why none is measured (any more).
     adapter: Result<Adapter, String>,
     figures: Figures,
-    /// Why kernel TLS was not measured, in words, in the order of [`Aead::ALL`].
-    lacks: [Option<String>; Aead::ALL.len()],
+    /// Why kernel TLS was not measured, in words, in the order of [`Cipher::ALL`].
+    lacks: [Option<String>; Cipher::ALL.len()],
 }
 
 impl Bench {
@@ -165,11 +165,11 @@ impl Bench {
         let Self { content, loopback, adapter, figures, lacks } = self;
         ciphers::measure(figures).map_err(while_doing("sealing records"))?;
         calls::measure(loopback, figures).map_err(while_doing("calling the kernel"))?;
-        for (aead, lack) in Aead::ALL.into_iter().zip(lacks) {
-            engines::user(engines::USER, content, loopback, aead, figures)
+        for (cipher, lack) in Cipher::ALL.into_iter().zip(lacks) {
+            engines::user(engines::USER, content, loopback, cipher, figures)
                 .map_err(while_doing("sending over loopback"))?;
             if lack.is_none() {
-                let measured = engines::kernel(content, loopback, aead, figures);
+                let measured = engines::kernel(content, loopback, cipher, figures);
                 *lack = measured.err().map(|why: NotMoved| why.to_string());
             }
         }
@@ -188,12 +188,12 @@ impl Bench {
             Some(why) if (1..self.lacks.len()).all(|index| of(index) == Some(why)) => {
                 vec![format!("kernel TLS was not measured: {why}")]
             }
-            _ => Aead::ALL
+            _ => Cipher::ALL
                 .into_iter()
                 .zip(&self.lacks)
-                .filter_map(|(aead, lack)| {
+                .filter_map(|(cipher, lack)| {
                     let why = lack.as_ref()?;
-                    Some(format!("kernel TLS with {} was not measured: {why}", aead.name()))
+                    Some(format!("kernel TLS with {} was not measured: {why}", cipher.name()))
                 })
                 .collect(),
         }

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use linerate_placement::{Cipher, Costs, Engine, NicFigures, bytes_in_words};
-use linerate_record::Aead;
 
 use crate::{Figures, Outcome, adapter, ciphers, engines, figures::rounded};
 
@@ -16,14 +15,14 @@ pub fn report(outcome: &Outcome) -> String {
     let _ = writeln!(text, "{}, {}\n", calibration.machine.cpu, calibration.machine.kernel);
     text.push_str("CPU time of the sender over loopback, medians (and the distance of the quartiles)\n");
     let _ = writeln!(text, "{:<20} {:>16} {:>18} {:>18}", "", "seal 16 KiB", "user", "kernel");
-    for aead in Aead::ALL {
-        let seal = ciphers::figure(aead, ciphers::FULL_BYTES);
+    for cipher in Cipher::ALL {
+        let seal = ciphers::figure(cipher, ciphers::FULL_BYTES);
         let rate = figures.median(&seal).map(|ns| format!("{} GB/s", short(ciphers::FULL_BYTES as f64 / ns)));
-        let cost = |engine: &str| s_per_gb(figures, &engines::per_byte(engine, aead));
+        let cost = |engine: &str| s_per_gb(figures, &engines::per_byte(engine, cipher));
         let _ = writeln!(
             text,
             "{:<20} {:>16} {:>18} {:>18}",
-            aead.name(),
+            cipher.name(),
             rate.unwrap_or_else(|| "–".to_owned()),
             cost(engines::USER),
             cost(engines::KERNEL),
@@ -58,17 +57,17 @@ pub fn report(outcome: &Outcome) -> String {
 fn of_adapter(figures: &Figures, nic: &NicFigures) -> String {
     let mut text = format!("The same to the peer, by {} ({})\n", nic.device, nic.driver);
     let _ = writeln!(text, "{:<20} {:>16} {:>18} {:>18}", "", "", "user", "adapter");
-    for aead in Aead::ALL {
-        let cost = |engine: &str| s_per_gb(figures, &engines::per_byte(engine, aead));
+    for cipher in Cipher::ALL {
+        let cost = |engine: &str| s_per_gb(figures, &engines::per_byte(engine, cipher));
         let (user, adapter) = (cost(engines::USER_TO_PEER), cost(engines::NIC));
-        let _ = writeln!(text, "{:<20} {:>16} {user:>18} {adapter:>18}", aead.name(), "");
+        let _ = writeln!(text, "{:<20} {:>16} {user:>18} {adapter:>18}", cipher.name(), "");
     }
     let us = |name: &str| figures.median(name).map_or("–".to_owned(), |ns| short(ns / 1000.0));
     let _ = writeln!(
         text,
         "{} set-ups a second, each torn down again; one computes for {} µs, and waits for {} µs\n",
         nic.set_ups_per_s,
-        us(&engines::set_up(engines::NIC, Aead::Aes128Gcm)),
+        us(&engines::set_up(engines::NIC, Cipher::Aes128Gcm)),
         us(adapter::WAIT),
     );
     text

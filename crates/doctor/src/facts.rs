@@ -6,7 +6,7 @@ use linerate_engine::kernel::{Carried as KernelCarried, Lack as KernelLack};
 use linerate_environment::{Group, Reading};
 use linerate_os::adapter::{Beneath, Channels, Driver, FeatureState};
 use linerate_placement::Release;
-use linerate_record::{Aead, Combination, Version};
+use linerate_record::{Cipher, Combination, Version};
 use linerate_tls::Inspection;
 
 /// All of it.
@@ -208,7 +208,7 @@ pub struct Rate {
     /// The library: `aws-lc`, `OpenSSL 3.5.1`.
     pub library: String,
     /// The cipher.
-    pub aead: Aead,
+    pub cipher: Cipher,
     /// Bytes that one core seals in a second, in records of 16 KiB.
     pub bytes_per_s: Reading<f64>,
 }
@@ -241,7 +241,7 @@ pub struct Answer {
     /// The suite's name.
     pub cipher_suite: String,
     /// The cipher.
-    pub aead: Aead,
+    pub cipher: Cipher,
     /// The group's name; `None` where no keys were exchanged.
     pub group: Option<String>,
     /// Whether it speaks TLS 1.2, and 1.3; or why that is not known.

@@ -157,7 +157,7 @@ pub fn json(facts: &Facts, findings: &[Finding]) -> String {
             .iter()
             .map(|rate| RateEntry {
                 library: &rate.library,
-                cipher: rate.aead.name(),
+                cipher: rate.cipher.name(),
                 bytes_per_s: &rate.bytes_per_s,
             })
             .collect(),

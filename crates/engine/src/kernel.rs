@@ -103,5 +103,5 @@ fn next_sequence<K: KeySource>(
     socket: BorrowedFd<'_>,
     channel: &Channel<K>,
 ) -> io::Result<u64> {
-    calls.sequence(socket, channel.version(), channel.aead())
+    calls.sequence(socket, channel.version(), channel.cipher())
 }

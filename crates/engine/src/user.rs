@@ -59,7 +59,7 @@ impl Batch {
     /// Room for `batch_bytes` of plaintext in full records.
     pub fn new(batch_bytes: usize) -> Self {
         let records = batch_bytes.div_ceil(MAX_PLAINTEXT_BYTES).max(1) + 1;
-        let layout = Layout::new(linerate_record::Version::Tls12, linerate_record::Aead::Aes128Gcm);
+        let layout = Layout::new(linerate_record::Version::Tls12, linerate_record::Cipher::Aes128Gcm);
         let room = CONTROL_BYTES + records * layout.record_bytes(MAX_PLAINTEXT_BYTES);
         Self {
             bytes: vec![0; room].into_boxed_slice(),

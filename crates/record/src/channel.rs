@@ -2,7 +2,7 @@
 //! responses: key updates, alerts, `close_notify`.
 
 use crate::{
-    Aead, Alert, AlertDescription, AlertLevel, Combination, ContentType, ControlRecord, HandOverFault,
+    Alert, AlertDescription, AlertLevel, Cipher, Combination, ContentType, ControlRecord, HandOverFault,
     Handover, KeyUpdateRate, KeyUpdateRequest, Layout, Lent, Opener, RecordError, Sealer, TrafficKey,
     Version,
     hand_over::HandedOver,
@@ -307,7 +307,7 @@ impl<K: KeySource> Channel<K> {
     /// [`Channel::hand_over`].
     pub fn handed_over(&mut self, lent: Lent, takes_new_keys: bool) {
         if let Sending::Between(after) = &mut self.sending {
-            let after = std::mem::replace(after, HandedOver::nothing(after.version, after.aead));
+            let after = std::mem::replace(after, HandedOver::nothing(after.version, after.cipher));
             self.sending = Sending::Elsewhere(after.taking_new_keys(takes_new_keys));
         }
         drop(lent);
@@ -377,17 +377,17 @@ impl<K> Channel<K> {
 
     /// The cipher of the records that leave.
     #[must_use]
-    pub fn aead(&self) -> Aead {
+    pub fn cipher(&self) -> Cipher {
         match &self.sending {
-            Sending::Here(sealer) => sealer.aead(),
-            Sending::Between(handed) | Sending::Elsewhere(handed) => handed.aead,
+            Sending::Here(sealer) => sealer.cipher(),
+            Sending::Between(handed) | Sending::Elsewhere(handed) => handed.cipher,
         }
     }
 
     /// Both: what an engine has to know to carry the connection.
     #[must_use]
     pub fn combination(&self) -> Combination {
-        Combination { version: self.version(), cipher: self.aead() }
+        Combination { version: self.version(), cipher: self.cipher() }
     }
 
     /// Whether the sending key was kept, so that the direction can be handed over ([`Sealer::keeping`]).

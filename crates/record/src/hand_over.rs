@@ -3,7 +3,7 @@
 //! control records are due.
 
 use crate::{
-    Aead, ContentType, Layout, RecordError, RecordLimit, Sealer, TrafficKey, Version,
+    Cipher, ContentType, Layout, RecordError, RecordLimit, Sealer, TrafficKey, Version,
     limit::RESERVED_FOR_CONTROL, nonce,
 };
 use std::{collections::VecDeque, fmt};
@@ -30,8 +30,8 @@ impl<'a> Handover<'a> {
 
     /// The cipher.
     #[must_use]
-    pub fn aead(&self) -> Aead {
-        self.key.aead()
+    pub fn cipher(&self) -> Cipher {
+        self.key.cipher()
     }
 
     /// The key itself.
@@ -66,7 +66,7 @@ impl fmt::Debug for Handover<'_> {
         formatter
             .debug_struct("Handover")
             .field("version", &self.version())
-            .field("aead", &self.aead())
+            .field("cipher", &self.cipher())
             .field("sequence", &self.sequence)
             .finish_non_exhaustive()
     }
@@ -139,7 +139,7 @@ impl ControlRecord {
 #[derive(Debug)]
 pub(crate) struct HandedOver {
     pub(crate) version: Version,
-    pub(crate) aead: Aead,
+    pub(crate) cipher: Cipher,
     pub(crate) layout: Layout,
     limit: RecordLimit,
     /// Records that may still be made under this key, control records included. What was made is counted at its most,
@@ -150,14 +150,14 @@ pub(crate) struct HandedOver {
 }
 
 impl HandedOver {
-    pub(crate) fn new(version: Version, aead: Aead, limit: RecordLimit, remaining: u64) -> Self {
-        let layout = Layout::new(version, aead);
-        Self { version, aead, layout, limit, remaining, takes_new_keys: false, control: VecDeque::new() }
+    pub(crate) fn new(version: Version, cipher: Cipher, limit: RecordLimit, remaining: u64) -> Self {
+        let layout = Layout::new(version, cipher);
+        Self { version, cipher, layout, limit, remaining, takes_new_keys: false, control: VecDeque::new() }
     }
 
     /// A direction in which nobody makes records.
-    pub(crate) fn nothing(version: Version, aead: Aead) -> Self {
-        Self::new(version, aead, RecordLimit::of(aead), 0)
+    pub(crate) fn nothing(version: Version, cipher: Cipher) -> Self {
+        Self::new(version, cipher, RecordLimit::of(cipher), 0)
     }
 
     /// TLS 1.2 has no way to change keys, whoever makes the records.

@@ -1,11 +1,11 @@
 //! The key of one direction of one connection.
 
 use crate::RecordError;
-use linerate_suite::{Cipher as Aead, Version};
+use linerate_suite::{Cipher, Version};
 use std::fmt;
 use zeroize::Zeroize;
 
-/// The longest key of any [`Aead`], in bytes.
+/// The longest key of any [`Cipher`], in bytes.
 const MAX_KEY_BYTES: usize = 32;
 
 /// Key and initialisation vector of one direction, fresh from the key schedule. Wiped when dropped, never shown.
@@ -15,23 +15,23 @@ const MAX_KEY_BYTES: usize = 32;
 /// explicit part to the sender).
 pub struct TrafficKey {
     version: Version,
-    aead: Aead,
+    cipher: Cipher,
     key: [u8; MAX_KEY_BYTES],
     iv: [u8; 12],
 }
 
 impl TrafficKey {
-    /// A key for `version` and `aead`.
+    /// A key for `version` and `cipher`.
     ///
     /// # Errors
-    /// [`RecordError::Misuse`] if `key` is not [`Aead::key_bytes`] long.
-    pub fn new(version: Version, aead: Aead, key: &[u8], iv: [u8; 12]) -> Result<Self, RecordError> {
-        if key.len() != aead.key_bytes() {
+    /// [`RecordError::Misuse`] if `key` is not [`Cipher::key_bytes`] long.
+    pub fn new(version: Version, cipher: Cipher, key: &[u8], iv: [u8; 12]) -> Result<Self, RecordError> {
+        if key.len() != cipher.key_bytes() {
             return Err(RecordError::Misuse("the key's length does not fit the cipher"));
         }
         let mut stored = [0; MAX_KEY_BYTES];
         stored[..key.len()].copy_from_slice(key);
-        Ok(Self { version, aead, key: stored, iv })
+        Ok(Self { version, cipher, key: stored, iv })
     }
 
     /// The version whose records it protects.
@@ -42,12 +42,12 @@ impl TrafficKey {
 
     /// The cipher it is for.
     #[must_use]
-    pub fn aead(&self) -> Aead {
-        self.aead
+    pub fn cipher(&self) -> Cipher {
+        self.cipher
     }
 
     pub(crate) fn key(&self) -> &[u8] {
-        &self.key[..self.aead.key_bytes()]
+        &self.key[..self.cipher.key_bytes()]
     }
 
     pub(crate) fn iv(&self) -> &[u8; 12] {
@@ -67,7 +67,7 @@ impl fmt::Debug for TrafficKey {
         formatter
             .debug_struct("TrafficKey")
             .field("version", &self.version)
-            .field("aead", &self.aead)
+            .field("cipher", &self.cipher)
             .finish_non_exhaustive()
     }
 }
@@ -78,17 +78,17 @@ mod tests {
 
     #[test]
     fn a_key_of_the_wrong_length_is_refused() {
-        for aead in Aead::ALL {
+        for cipher in Cipher::ALL {
             for length in [0, 15, 16, 17, 31, 32, 33] {
-                let made = TrafficKey::new(Version::Tls13, aead, &vec![7; length], [0; 12]);
-                assert_eq!(made.is_ok(), length == aead.key_bytes(), "{aead:?} {length}");
+                let made = TrafficKey::new(Version::Tls13, cipher, &vec![7; length], [0; 12]);
+                assert_eq!(made.is_ok(), length == cipher.key_bytes(), "{cipher:?} {length}");
             }
         }
     }
 
     #[test]
     fn debug_shows_no_secret() {
-        let key = TrafficKey::new(Version::Tls13, Aead::Aes128Gcm, &[0xAB; 16], [0xCD; 12]).unwrap();
+        let key = TrafficKey::new(Version::Tls13, Cipher::Aes128Gcm, &[0xAB; 16], [0xCD; 12]).unwrap();
         let shown = format!("{key:?}").to_lowercase();
         for secret in ["171", "205", "ab, ", "cd, ", "0xab", "0xcd"] {
             assert!(!shown.contains(secret), "{shown}");

@@ -1,10 +1,10 @@
 //! Where the parts of a record stand in its bytes.
 
-use crate::{Aead, RecordError, Version, content_type::ContentType};
+use crate::{Cipher, RecordError, Version, content_type::ContentType};
 
 /// Content type, legacy version and length (RFC 8446 5.1).
 pub const HEADER_BYTES: usize = 5;
-/// The authentication tag of every supported [`Aead`].
+/// The authentication tag of every supported [`Cipher`].
 pub const TAG_BYTES: usize = 16;
 /// The most plaintext that one record carries (RFC 8446 5.1, RFC 5246 6.2.1).
 pub const MAX_PLAINTEXT_BYTES: usize = 1 << 14;
@@ -22,15 +22,15 @@ pub struct Layout {
 impl Layout {
     /// The layout of records of a version and cipher.
     #[must_use]
-    pub const fn new(version: Version, aead: Aead) -> Self {
-        match (version, aead) {
+    pub const fn new(version: Version, cipher: Cipher) -> Self {
+        match (version, cipher) {
             (Version::Tls13, _) => Self {
                 prefix_bytes: HEADER_BYTES,
                 suffix_bytes: 1 + TAG_BYTES,
                 // RFC 8446 5.2: TLSCiphertext.length MUST NOT exceed 2^14 + 256.
                 ciphertext_limit_bytes: MAX_PLAINTEXT_BYTES + 256,
             },
-            (Version::Tls12, Aead::ChaCha20Poly1305) => Self {
+            (Version::Tls12, Cipher::ChaCha20Poly1305) => Self {
                 prefix_bytes: HEADER_BYTES,
                 suffix_bytes: TAG_BYTES,
                 // RFC 5246 6.2.3: 2^14 + 2048; an AEAD without padding needs no more than its own overhead,

@@ -40,6 +40,6 @@ pub use key_update::{KeyUpdateRate, KeyUpdateRequest};
 pub use keys::TrafficKey;
 pub use layout::{HEADER_BYTES, Layout, MAX_PLAINTEXT_BYTES, RecordHeader, TAG_BYTES};
 pub use limit::RecordLimit;
-pub use linerate_suite::{Cipher as Aead, Combination, Version};
+pub use linerate_suite::{Cipher, Combination, Version};
 pub use open::{Opened, Opener};
 pub use seal::Sealer;

@@ -1,6 +1,6 @@
 //! How many records a key may seal.
 
-use crate::Aead;
+use crate::Cipher;
 
 /// Records kept back from application data, so that a key update and a `close_notify` always fit under the old key
 /// (INV-LIMIT-2).
@@ -17,10 +17,10 @@ impl RecordLimit {
     /// The limit of a cipher. AES-GCM: 2^24 full records, below RFC 8446 5.5's 2^24.5. ChaCha20-Poly1305 has none
     /// before the sequence number would wrap; 2^48 keeps arithmetic far from that edge.
     #[must_use]
-    pub fn of(aead: Aead) -> Self {
-        match aead {
-            Aead::Aes128Gcm | Aead::Aes256Gcm => Self(1 << 24),
-            Aead::ChaCha20Poly1305 => Self(1 << 48),
+    pub fn of(cipher: Cipher) -> Self {
+        match cipher {
+            Cipher::Aes128Gcm | Cipher::Aes256Gcm => Self(1 << 24),
+            Cipher::ChaCha20Poly1305 => Self(1 << 48),
         }
     }
 

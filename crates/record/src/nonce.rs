@@ -1,6 +1,6 @@
 //! Nonces and additional data: each record's own, from its sequence number.
 
-use crate::{Aead, RecordError, TrafficKey, Version, layout::EXPLICIT_NONCE_BYTES};
+use crate::{Cipher, RecordError, TrafficKey, Version, layout::EXPLICIT_NONCE_BYTES};
 use aws_lc_rs::aead::{Aad, Nonce};
 
 /// The per-direction vector that nonces are made from.
@@ -47,7 +47,7 @@ pub(crate) fn vector_elsewhere(key: &TrafficKey, sequence: u64) -> Result<[u8; 1
         return Err(RecordError::KeyExhausted);
     }
     let mut vector = *key.iv();
-    if key.version() == Version::Tls12 && key.aead() != Aead::ChaCha20Poly1305 {
+    if key.version() == Version::Tls12 && key.cipher() != Cipher::ChaCha20Poly1305 {
         vector[4] = !vector[4] & 0x80;
         vector[5..].fill(0);
     }
@@ -107,10 +107,10 @@ mod tests {
     fn no_explicit_nonce_is_ours_and_the_kernels() {
         let numbers = [0, 1, 2, 77, (1 << 24) - 1, 1 << 24, 1 << 48, (1 << 63) - 1];
         for mask in [0, 1, u64::MAX, 1 << 63, (1 << 63) - 1, 0x8000_0000_0000_0001, 0xDEAD_BEEF_0123_4567] {
-            for aead in [Aead::Aes128Gcm, Aead::Aes256Gcm] {
+            for cipher in [Cipher::Aes128Gcm, Cipher::Aes256Gcm] {
                 let mut iv = [9; 12];
                 iv[4..].copy_from_slice(&u64::to_be_bytes(mask));
-                let key = TrafficKey::new(Version::Tls12, aead, &vec![1; aead.key_bytes()], iv).unwrap();
+                let key = TrafficKey::new(Version::Tls12, cipher, &vec![1; cipher.key_bytes()], iv).unwrap();
                 let ours = NonceBase::new(&key);
                 for switch in numbers {
                     let vector = vector_elsewhere(&key, switch).unwrap();
@@ -128,12 +128,12 @@ mod tests {
     #[test]
     fn where_sequence_numbers_make_the_nonce_the_vector_stays() {
         let iv = [0x5A; 12];
-        for (version, aead) in [
-            (Version::Tls13, Aead::Aes128Gcm),
-            (Version::Tls13, Aead::ChaCha20Poly1305),
-            (Version::Tls12, Aead::ChaCha20Poly1305),
+        for (version, cipher) in [
+            (Version::Tls13, Cipher::Aes128Gcm),
+            (Version::Tls13, Cipher::ChaCha20Poly1305),
+            (Version::Tls12, Cipher::ChaCha20Poly1305),
         ] {
-            let key = TrafficKey::new(version, aead, &vec![1; aead.key_bytes()], iv).unwrap();
+            let key = TrafficKey::new(version, cipher, &vec![1; cipher.key_bytes()], iv).unwrap();
             assert_eq!(vector_elsewhere(&key, 5).unwrap(), iv);
             assert_eq!(vector_elsewhere(&key, 1 << 63), Err(RecordError::KeyExhausted));
         }

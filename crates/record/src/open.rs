@@ -37,7 +37,7 @@ impl Opener {
     pub fn new(key: &TrafficKey, sequence: u64) -> Result<Self, RecordError> {
         Ok(Self {
             version: key.version(),
-            layout: Layout::new(key.version(), key.aead()),
+            layout: Layout::new(key.version(), key.cipher()),
             key: prepared_key(key)?,
             nonces: NonceBase::new(key),
             sequence,

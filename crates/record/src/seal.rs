@@ -1,7 +1,7 @@
 //! Sealing: plaintext in, records out.
 
 use crate::{
-    Aead, ContentType, Handover, RecordError, RecordLimit, TrafficKey, Version,
+    Cipher, ContentType, Handover, RecordError, RecordLimit, TrafficKey, Version,
     hand_over::HandedOver,
     layout::{HEADER_BYTES, Layout, MAX_PLAINTEXT_BYTES},
     limit::RESERVED_FOR_CONTROL,
@@ -12,10 +12,10 @@ use linerate_os::memory::Wiped;
 use std::fmt;
 
 pub(crate) fn prepared_key(key: &TrafficKey) -> Result<Wiped<LessSafeKey>, RecordError> {
-    let algorithm = match key.aead() {
-        Aead::Aes128Gcm => &aead::AES_128_GCM,
-        Aead::Aes256Gcm => &aead::AES_256_GCM,
-        Aead::ChaCha20Poly1305 => &aead::CHACHA20_POLY1305,
+    let algorithm = match key.cipher() {
+        Cipher::Aes128Gcm => &aead::AES_128_GCM,
+        Cipher::Aes256Gcm => &aead::AES_256_GCM,
+        Cipher::ChaCha20Poly1305 => &aead::CHACHA20_POLY1305,
     };
     let unbound = UnboundKey::new(algorithm, key.key()).map_err(|_| RecordError::Crypto)?;
     Ok(Wiped::new(LessSafeKey::new(unbound)))
@@ -26,7 +26,7 @@ pub(crate) fn prepared_key(key: &TrafficKey) -> Result<Wiped<LessSafeKey>, Recor
 /// It is neither `Clone` nor can its sequence number be set back: that is how INV-NONCE-1 holds by construction.
 pub struct Sealer {
     version: Version,
-    aead: Aead,
+    cipher: Cipher,
     layout: Layout,
     key: Wiped<LessSafeKey>,
     nonces: NonceBase,
@@ -48,8 +48,8 @@ impl Sealer {
     pub fn new(key: &TrafficKey, sequence: u64, limit: RecordLimit) -> Result<Self, RecordError> {
         Ok(Self {
             version: key.version(),
-            aead: key.aead(),
-            layout: Layout::new(key.version(), key.aead()),
+            cipher: key.cipher(),
+            layout: Layout::new(key.version(), key.cipher()),
             key: prepared_key(key)?,
             nonces: NonceBase::new(key),
             sequence,
@@ -89,7 +89,7 @@ impl Sealer {
         if self.remaining_records() == 0 {
             return Err(RecordError::KeyExhausted);
         }
-        Ok(HandedOver::new(self.version, self.aead, self.limit, self.remaining))
+        Ok(HandedOver::new(self.version, self.cipher, self.limit, self.remaining))
     }
 
     /// What another record maker needs to go on from here.
@@ -112,8 +112,8 @@ impl Sealer {
 
     /// The cipher.
     #[must_use]
-    pub fn aead(&self) -> Aead {
-        self.aead
+    pub fn cipher(&self) -> Cipher {
+        self.cipher
     }
 
     /// The sequence number of the next record.
@@ -255,7 +255,7 @@ impl fmt::Debug for Sealer {
         formatter
             .debug_struct("Sealer")
             .field("version", &self.version)
-            .field("aead", &self.aead)
+            .field("cipher", &self.cipher)
             .field("sequence", &self.sequence)
             .field("remaining", &self.remaining)
             .finish_non_exhaustive()

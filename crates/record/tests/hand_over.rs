@@ -2,26 +2,26 @@
 
 use linerate_kernel_model::KernelKey;
 use linerate_record::{
-    Aead, AlertDescription, Channel, ContentType, Event, HandOverFault, Handover, KeySource, KeyUpdateRate,
+    AlertDescription, Channel, Cipher, ContentType, Event, HandOverFault, Handover, KeySource, KeyUpdateRate,
     Opener, RecordError, RecordHeader, RecordLimit, Sealer, TrafficKey, Version,
 };
 use std::collections::HashSet;
 
-const COMBINATIONS: [(Version, Aead); 6] = [
-    (Version::Tls12, Aead::Aes128Gcm),
-    (Version::Tls12, Aead::Aes256Gcm),
-    (Version::Tls12, Aead::ChaCha20Poly1305),
-    (Version::Tls13, Aead::Aes128Gcm),
-    (Version::Tls13, Aead::Aes256Gcm),
-    (Version::Tls13, Aead::ChaCha20Poly1305),
+const COMBINATIONS: [(Version, Cipher); 6] = [
+    (Version::Tls12, Cipher::Aes128Gcm),
+    (Version::Tls12, Cipher::Aes256Gcm),
+    (Version::Tls12, Cipher::ChaCha20Poly1305),
+    (Version::Tls13, Cipher::Aes128Gcm),
+    (Version::Tls13, Cipher::Aes256Gcm),
+    (Version::Tls13, Cipher::ChaCha20Poly1305),
 ];
 
-fn key(version: Version, aead: Aead, number: u8) -> TrafficKey {
-    TrafficKey::new(version, aead, &vec![number; aead.key_bytes()], [number ^ 0xA5; 12]).unwrap()
+fn key(version: Version, cipher: Cipher, number: u8) -> TrafficKey {
+    TrafficKey::new(version, cipher, &vec![number; cipher.key_bytes()], [number ^ 0xA5; 12]).unwrap()
 }
 
 /// The next keys count up.
-struct Counting(Version, Aead, u8);
+struct Counting(Version, Cipher, u8);
 
 impl KeySource for Counting {
     fn next_sending_key(&mut self) -> Result<TrafficKey, RecordError> {
@@ -33,20 +33,20 @@ impl KeySource for Counting {
     }
 }
 
-fn channel(version: Version, aead: Aead, limit: u64) -> Channel<Counting> {
-    let limit = RecordLimit::of(aead).lowered_to(limit);
+fn channel(version: Version, cipher: Cipher, limit: u64) -> Channel<Counting> {
+    let limit = RecordLimit::of(cipher).lowered_to(limit);
     Channel::new(
         // As TLS 1.2's Finished leaves it.
-        Sealer::keeping(key(version, aead, 1), 1, limit).unwrap(),
-        Opener::new(&key(version, aead, 1), 1).unwrap(),
-        Counting(version, aead, 1),
+        Sealer::keeping(key(version, cipher, 1), 1, limit).unwrap(),
+        Opener::new(&key(version, cipher, 1), 1).unwrap(),
+        Counting(version, cipher, 1),
         KeyUpdateRate::new(1000),
     )
 }
 
 fn kernel_key(handover: &Handover<'_>) -> KernelKey {
-    let (version, aead) = (handover.version(), handover.aead());
-    KernelKey::new(version, aead, handover.key(), *handover.vector(), handover.sequence())
+    let (version, cipher) = (handover.version(), handover.cipher());
+    KernelKey::new(version, cipher, handover.key(), *handover.vector(), handover.sequence())
 }
 
 fn take<T>(kernel: &mut Option<T>, made: T) -> Result<(), ()> {
@@ -57,10 +57,10 @@ fn take<T>(kernel: &mut Option<T>, made: T) -> Result<(), ()> {
 /// INV-NONCE-3: the peer opens everything across the switch, and no nonce of the wire comes twice.
 #[test]
 fn records_go_on_across_the_switch_and_no_nonce_comes_twice() {
-    for (version, aead) in COMBINATIONS {
+    for (version, cipher) in COMBINATIONS {
         for switch_at in [0, 1, 2, 17, 300] {
             let (mut sender, mut receiver) =
-                (channel(version, aead, u64::MAX), channel(version, aead, u64::MAX));
+                (channel(version, cipher, u64::MAX), channel(version, cipher, u64::MAX));
             let mut explicit = HashSet::new();
             let mut arrive = |mut record: Vec<u8>, text: &[u8]| {
                 let layout = receiver.incoming_layout();
@@ -69,7 +69,7 @@ fn records_go_on_across_the_switch_and_no_nonce_comes_twice() {
                     record.len()
                 );
                 if layout.prefix_bytes() > 5 {
-                    assert!(explicit.insert(record[5..13].to_vec()), "{version:?} {aead:?} at {switch_at}");
+                    assert!(explicit.insert(record[5..13].to_vec()), "{version:?} {cipher:?} at {switch_at}");
                 }
                 match receiver.receive(&mut record, 0).unwrap() {
                     Event::Data(range) => assert_eq!(&record[range], text),
@@ -100,13 +100,13 @@ fn records_go_on_across_the_switch_and_no_nonce_comes_twice() {
 
 #[test]
 fn a_refused_switch_leaves_all_as_it_was_and_a_successful_one_ends_sealing_here() {
-    for (version, aead) in COMBINATIONS {
-        let mut sender = channel(version, aead, u64::MAX);
+    for (version, cipher) in COMBINATIONS {
+        let mut sender = channel(version, cipher, u64::MAX);
         assert_eq!(sender.hand_over(true, |_| Err("no module")), Err(HandOverFault::Refused("no module")));
         assert!(!sender.is_handed_over());
         let mut outgoing = Vec::new();
         sender.sealer().unwrap().seal_append(ContentType::ApplicationData, b"on", &mut outgoing).unwrap();
-        let mut receiver = channel(version, aead, u64::MAX);
+        let mut receiver = channel(version, cipher, u64::MAX);
         assert!(matches!(receiver.receive(&mut outgoing, 0), Ok(Event::Data(_))));
 
         sender.hand_over(true, |_| Ok::<_, ()>(())).unwrap();
@@ -126,8 +126,8 @@ fn a_refused_switch_leaves_all_as_it_was_and_a_successful_one_ends_sealing_here(
 /// INV-NONCE-3 where the switch takes its time: in between nobody seals, and it ends in one of two ways.
 #[test]
 fn while_the_sealing_half_is_lent_nobody_seals() {
-    for (version, aead) in COMBINATIONS {
-        let mut sender = channel(version, aead, u64::MAX);
+    for (version, cipher) in COMBINATIONS {
+        let mut sender = channel(version, cipher, u64::MAX);
         let lent = sender.lend().unwrap();
         // It goes to another thread and comes back.
         let (lent, sequence) = std::thread::spawn(move || {
@@ -141,12 +141,12 @@ fn while_the_sealing_half_is_lent_nobody_seals() {
         assert!(matches!(sender.lend(), Err(RecordError::Misuse(_))));
         assert!(sender.prepare_sending(&mut Vec::new()).is_err());
         assert!(!sender.is_handed_over() && !sender.can_send());
-        assert_eq!((sender.version(), sender.aead(), sender.remaining_records()), (version, aead, 0));
+        assert_eq!((sender.version(), sender.cipher(), sender.remaining_records()), (version, cipher, 0));
 
         sender.take_back(lent);
         let mut outgoing = Vec::new();
         sender.sealer().unwrap().seal_append(ContentType::ApplicationData, b"on", &mut outgoing).unwrap();
-        let mut receiver = channel(version, aead, u64::MAX);
+        let mut receiver = channel(version, cipher, u64::MAX);
         assert!(matches!(receiver.receive(&mut outgoing, 0), Ok(Event::Data(_))));
 
         let remaining = sender.remaining_records();
@@ -157,7 +157,7 @@ fn while_the_sealing_half_is_lent_nobody_seals() {
         assert_eq!(sender.can_change_key(), version == Version::Tls13);
     }
     // Who has lost it can still not seal, nor say goodbye.
-    let mut sender = channel(Version::Tls13, Aead::Aes128Gcm, u64::MAX);
+    let mut sender = channel(Version::Tls13, Cipher::Aes128Gcm, u64::MAX);
     drop(sender.lend().unwrap());
     assert!(sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).is_err());
 }
@@ -165,18 +165,18 @@ fn while_the_sealing_half_is_lent_nobody_seals() {
 #[test]
 fn what_is_not_ready_is_not_tried() {
     let never = |_: &Handover<'_>| -> Result<(), ()> { panic!("it must not be tried") };
-    let (version, aead) = (Version::Tls13, Aead::Aes128Gcm);
-    let mut closed = channel(version, aead, u64::MAX);
+    let (version, cipher) = (Version::Tls13, Cipher::Aes128Gcm);
+    let mut closed = channel(version, cipher, u64::MAX);
     closed.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
-    let mut owing = channel(version, aead, u64::MAX);
-    let mut update = first_kernel_key(version, aead).record(ContentType::Handshake, &[24, 0, 0, 1, 1]);
+    let mut owing = channel(version, cipher, u64::MAX);
+    let mut update = first_kernel_key(version, cipher).record(ContentType::Handshake, &[24, 0, 0, 1, 1]);
     assert!(matches!(owing.receive(&mut update, 0), Ok(Event::KeyUpdate(_))));
-    let mut used_up = channel(version, aead, 3);
+    let mut used_up = channel(version, cipher, 3);
     used_up.sealer().unwrap().seal_append(ContentType::Alert, &[1, 90], &mut Vec::new()).unwrap();
     let key_not_kept = Channel::new(
-        Sealer::new(&key(version, aead, 1), 1, RecordLimit::of(aead)).unwrap(),
-        Opener::new(&key(version, aead, 1), 1).unwrap(),
-        Counting(version, aead, 1),
+        Sealer::new(&key(version, cipher, 1), 1, RecordLimit::of(cipher)).unwrap(),
+        Opener::new(&key(version, cipher, 1), 1).unwrap(),
+        Counting(version, cipher, 1),
         KeyUpdateRate::new(1),
     );
     for (what, mut channel) in
@@ -189,14 +189,14 @@ fn what_is_not_ready_is_not_tried() {
 }
 
 /// The key that channels of these tests begin with, in the kernel.
-fn first_kernel_key(version: Version, aead: Aead) -> KernelKey {
-    KernelKey::new(version, aead, &vec![1; aead.key_bytes()], [1 ^ 0xA5; 12], 1)
+fn first_kernel_key(version: Version, cipher: Cipher) -> KernelKey {
+    KernelKey::new(version, cipher, &vec![1; cipher.key_bytes()], [1 ^ 0xA5; 12], 1)
 }
 
 #[test]
 fn a_key_update_leaves_under_the_old_key_and_what_follows_under_the_new() {
-    let (version, aead) = (Version::Tls13, Aead::Aes256Gcm);
-    let (mut sender, mut receiver) = (channel(version, aead, 10), channel(version, aead, 10));
+    let (version, cipher) = (Version::Tls13, Cipher::Aes256Gcm);
+    let (mut sender, mut receiver) = (channel(version, cipher, 10), channel(version, cipher, 10));
     let mut kernel = None;
     sender.hand_over(true, |handover| take(&mut kernel, kernel_key(handover))).unwrap();
     let mut kernel = kernel.unwrap();
@@ -229,7 +229,7 @@ fn a_key_update_leaves_under_the_old_key_and_what_follows_under_the_new() {
 /// A count that is known to be at its most is replaced by the exact one, and never counts what waits twice.
 #[test]
 fn counts_are_corrected() {
-    let mut sender = channel(Version::Tls13, Aead::Aes128Gcm, 100);
+    let mut sender = channel(Version::Tls13, Cipher::Aes128Gcm, 100);
     sender.hand_over(true, |_| Ok::<_, ()>(())).unwrap();
     assert_eq!(sender.remaining_records(), 97);
     sender.spend(90);
@@ -250,7 +250,7 @@ fn where_the_key_cannot_be_changed_the_connection_ends_in_time() {
     for (version, takes_new_keys) in
         [(Version::Tls13, false), (Version::Tls12, false), (Version::Tls12, true)]
     {
-        let mut sender = channel(version, Aead::Aes128Gcm, 100);
+        let mut sender = channel(version, Cipher::Aes128Gcm, 100);
         sender.hand_over(takes_new_keys, |_| Ok::<_, ()>(())).unwrap();
         assert!(sender.can_send());
         sender.spend(72);
@@ -259,10 +259,10 @@ fn where_the_key_cannot_be_changed_the_connection_ends_in_time() {
         sender.spend(50);
         assert_eq!(sender.prepare_sending(&mut Vec::new()), Err(RecordError::KeyExhausted));
     }
-    let mut sender = channel(Version::Tls13, Aead::Aes128Gcm, 100);
+    let mut sender = channel(Version::Tls13, Cipher::Aes128Gcm, 100);
     sender.hand_over(false, |_| Ok::<_, ()>(())).unwrap();
     let mut update =
-        first_kernel_key(Version::Tls13, Aead::Aes128Gcm).record(ContentType::Handshake, &[24, 0, 0, 1, 1]);
+        first_kernel_key(Version::Tls13, Cipher::Aes128Gcm).record(ContentType::Handshake, &[24, 0, 0, 1, 1]);
     assert!(matches!(sender.receive(&mut update, 0), Ok(Event::KeyUpdate(_))));
     assert_eq!(sender.prepare_sending(&mut Vec::new()), Ok(false), "an answer would break the stream");
     assert!(sender.next_control().is_none());

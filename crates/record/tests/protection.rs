@@ -1,7 +1,7 @@
 //! Sealing and opening against each other: boundaries, tampering, limits, nonces.
 
 use linerate_record::{
-    Aead, Alert, AlertDescription, Channel, ContentType, Event, HEADER_BYTES, KeySource, KeyUpdateRate,
+    Alert, AlertDescription, Channel, Cipher, ContentType, Event, HEADER_BYTES, KeySource, KeyUpdateRate,
     KeyUpdateRequest, Layout, MAX_PLAINTEXT_BYTES, Opener, RecordError, RecordHeader, RecordLimit, Sealer,
     TrafficKey, Version,
 };
@@ -9,15 +9,15 @@ use std::collections::HashSet;
 
 const VERSIONS: [Version; 2] = [Version::Tls12, Version::Tls13];
 
-fn key(version: Version, aead: Aead, seed: u8) -> TrafficKey {
-    TrafficKey::new(version, aead, &vec![seed; aead.key_bytes()], [seed ^ 0x5A; 12]).unwrap()
+fn key(version: Version, cipher: Cipher, seed: u8) -> TrafficKey {
+    TrafficKey::new(version, cipher, &vec![seed; cipher.key_bytes()], [seed ^ 0x5A; 12]).unwrap()
 }
 
-fn pair(version: Version, aead: Aead) -> (Sealer, Opener) {
-    let key = key(version, aead, 3);
+fn pair(version: Version, cipher: Cipher) -> (Sealer, Opener) {
+    let key = key(version, cipher, 3);
     // TLS 1.2 has sealed its Finished by then.
     let sequence = u64::from(version == Version::Tls12);
-    (Sealer::new(&key, sequence, RecordLimit::of(aead)).unwrap(), Opener::new(&key, sequence).unwrap())
+    (Sealer::new(&key, sequence, RecordLimit::of(cipher)).unwrap(), Opener::new(&key, sequence).unwrap())
 }
 
 fn text(length: usize) -> Vec<u8> {
@@ -29,8 +29,8 @@ fn every_length_around_the_boundaries_comes_back() {
     let lengths = (0..70).chain([255, 256, 257, 1459, 4095, 4096, 4097]).chain(16_300..=MAX_PLAINTEXT_BYTES);
     let lengths: Vec<usize> = lengths.collect();
     for version in VERSIONS {
-        for aead in Aead::ALL {
-            let (mut sealer, mut opener) = pair(version, aead);
+        for cipher in Cipher::ALL {
+            let (mut sealer, mut opener) = pair(version, cipher);
             let layout = sealer.layout();
             for &length in &lengths {
                 let plaintext = text(length);
@@ -45,7 +45,7 @@ fn every_length_around_the_boundaries_comes_back() {
                 assert_eq!(header.record_bytes(), record.len());
                 let opened = opener.open(&mut record).unwrap();
                 assert_eq!(opened.content_type, ContentType::ApplicationData);
-                assert_eq!(&record[opened.plaintext], plaintext, "{version:?} {aead:?} {length}");
+                assert_eq!(&record[opened.plaintext], plaintext, "{version:?} {cipher:?} {length}");
             }
         }
     }
@@ -54,8 +54,8 @@ fn every_length_around_the_boundaries_comes_back() {
 #[test]
 fn a_record_that_is_too_long_is_neither_made_nor_taken() {
     for version in VERSIONS {
-        for aead in Aead::ALL {
-            let (mut sealer, _) = pair(version, aead);
+        for cipher in Cipher::ALL {
+            let (mut sealer, _) = pair(version, cipher);
             let layout = sealer.layout();
             let mut record = vec![0; layout.record_bytes(MAX_PLAINTEXT_BYTES + 1)];
             let refused = sealer.seal_in_place(ContentType::ApplicationData, &mut record);
@@ -73,16 +73,16 @@ fn a_record_that_is_too_long_is_neither_made_nor_taken() {
 #[test]
 fn every_flipped_bit_is_noticed() {
     for version in VERSIONS {
-        for aead in Aead::ALL {
-            let (mut sealer, _) = pair(version, aead);
+        for cipher in Cipher::ALL {
+            let (mut sealer, _) = pair(version, cipher);
             let mut record = Vec::new();
             sealer.seal_append(ContentType::ApplicationData, &text(21), &mut record).unwrap();
             for bit in 0..record.len() * 8 {
                 // The version field of a TLS 1.3 record is additional data, too: a change shows there as well.
                 let mut bent = record.clone();
                 bent[bit / 8] ^= 1 << (bit % 8);
-                let (_, mut opener) = pair(version, aead);
-                assert!(opener.open(&mut bent).is_err(), "{version:?} {aead:?} bit {bit}");
+                let (_, mut opener) = pair(version, cipher);
+                assert!(opener.open(&mut bent).is_err(), "{version:?} {cipher:?} bit {bit}");
                 // INV-OPEN-1: after a fault nothing is opened any more, not even what is right.
                 assert!(opener.open(&mut record.clone()).is_err());
             }
@@ -93,9 +93,9 @@ fn every_flipped_bit_is_noticed() {
 #[test]
 fn short_records_are_refused_without_a_panic() {
     for version in VERSIONS {
-        for aead in Aead::ALL {
+        for cipher in Cipher::ALL {
             for length in 0..40u16 {
-                let (_, mut opener) = pair(version, aead);
+                let (_, mut opener) = pair(version, cipher);
                 let [high, low] = length.to_be_bytes();
                 let mut record = vec![23, 3, 3, high, low];
                 record.resize(HEADER_BYTES + usize::from(length), 0);
@@ -106,10 +106,10 @@ fn short_records_are_refused_without_a_panic() {
 }
 
 /// A TLS 1.3 record with padding and an inner content type of our choice.
-fn inner(aead: Aead, plaintext: &[u8], content_type: u8, padding: usize) -> Vec<u8> {
+fn inner(cipher: Cipher, plaintext: &[u8], content_type: u8, padding: usize) -> Vec<u8> {
     // Sealed as TLS 1.2 never could: the inner type stands behind the text, so seal text + type + zeros by hand.
     use aws_lc_rs::aead::{Aad, Nonce};
-    let key = raw_key(aead, 3);
+    let key = raw_key(cipher, 3);
     let mut body = plaintext.to_vec();
     body.push(content_type);
     body.resize(body.len() + padding, 0);
@@ -122,25 +122,25 @@ fn inner(aead: Aead, plaintext: &[u8], content_type: u8, padding: usize) -> Vec<
 
 #[test]
 fn padding_is_taken_off_and_illegal_insides_are_refused() {
-    for aead in Aead::ALL {
+    for cipher in Cipher::ALL {
         let open = |mut record: Vec<u8>| {
-            let (_, mut opener) = pair(Version::Tls13, aead);
+            let (_, mut opener) = pair(Version::Tls13, cipher);
             opener.open(&mut record).map(|opened| (opened.content_type, record[opened.plaintext].to_vec()))
         };
         for padding in [0, 1, 15, 16, 17, 255, 1000, 16_384 - 5] {
-            let opened = open(inner(aead, b"hello", 23, padding)).unwrap();
+            let opened = open(inner(cipher, b"hello", 23, padding)).unwrap();
             assert_eq!(opened, (ContentType::ApplicationData, b"hello".to_vec()), "{padding}");
         }
-        assert_eq!(open(inner(aead, b"", 23, 0)).unwrap(), (ContentType::ApplicationData, vec![]));
-        assert_eq!(open(inner(aead, &text(16_384), 23, 0)).unwrap().1, text(16_384));
-        assert_eq!(open(inner(aead, &text(16_385), 23, 0)).unwrap_err(), RecordError::Overflow);
-        assert_eq!(open(inner(aead, &text(16_384), 23, 1)).unwrap_err(), RecordError::Overflow);
+        assert_eq!(open(inner(cipher, b"", 23, 0)).unwrap(), (ContentType::ApplicationData, vec![]));
+        assert_eq!(open(inner(cipher, &text(16_384), 23, 0)).unwrap().1, text(16_384));
+        assert_eq!(open(inner(cipher, &text(16_385), 23, 0)).unwrap_err(), RecordError::Overflow);
+        assert_eq!(open(inner(cipher, &text(16_384), 23, 1)).unwrap_err(), RecordError::Overflow);
         for (what, record) in [
-            ("only zeros", inner(aead, b"", 0, 30)),
-            ("unknown type", inner(aead, b"x", 24, 0)),
-            ("change_cipher_spec", inner(aead, &[1], 20, 0)),
-            ("empty alert", inner(aead, b"", 21, 0)),
-            ("empty handshake", inner(aead, b"", 22, 3)),
+            ("only zeros", inner(cipher, b"", 0, 30)),
+            ("unknown type", inner(cipher, b"x", 24, 0)),
+            ("change_cipher_spec", inner(cipher, &[1], 20, 0)),
+            ("empty alert", inner(cipher, b"", 21, 0)),
+            ("empty handshake", inner(cipher, b"", 22, 3)),
             ("unprotected alert", vec![21, 3, 3, 0, 2, 1, 0]),
             ("unprotected change_cipher_spec", vec![20, 3, 3, 0, 1, 1]),
         ] {
@@ -152,8 +152,8 @@ fn padding_is_taken_off_and_illegal_insides_are_refused() {
 
 #[test]
 fn tls12_types_are_outside() {
-    for aead in Aead::ALL {
-        let (mut sealer, mut opener) = pair(Version::Tls12, aead);
+    for cipher in Cipher::ALL {
+        let (mut sealer, mut opener) = pair(Version::Tls12, cipher);
         let mut record = Vec::new();
         sealer.seal_append(ContentType::Alert, &[1, 0], &mut record).unwrap();
         assert_eq!(record[0], 21);
@@ -166,7 +166,7 @@ fn tls12_types_are_outside() {
 /// A key schedule that derives nothing, but never gives the same key twice.
 struct Numbered {
     version: Version,
-    aead: Aead,
+    cipher: Cipher,
     sending: u8,
     receiving: u8,
 }
@@ -174,23 +174,23 @@ struct Numbered {
 impl KeySource for Numbered {
     fn next_sending_key(&mut self) -> Result<TrafficKey, RecordError> {
         self.sending += 1;
-        Ok(key(self.version, self.aead, self.sending))
+        Ok(key(self.version, self.cipher, self.sending))
     }
     fn next_receiving_key(&mut self) -> Result<TrafficKey, RecordError> {
         self.receiving += 1;
-        Ok(key(self.version, self.aead, self.receiving))
+        Ok(key(self.version, self.cipher, self.receiving))
     }
 }
 
 /// Two ends: what one sends with, the other receives with.
-fn ends(version: Version, aead: Aead, limit: u64, rate: u32) -> [Channel<Numbered>; 2] {
+fn ends(version: Version, cipher: Cipher, limit: u64, rate: u32) -> [Channel<Numbered>; 2] {
     let sequence = u64::from(version == Version::Tls12);
     [(10, 100), (100, 10)].map(|(sending, receiving)| {
-        let limit = RecordLimit::of(aead).lowered_to(limit);
+        let limit = RecordLimit::of(cipher).lowered_to(limit);
         Channel::new(
-            Sealer::new(&key(version, aead, sending), sequence, limit).unwrap(),
-            Opener::new(&key(version, aead, receiving), sequence).unwrap(),
-            Numbered { version, aead, sending, receiving },
+            Sealer::new(&key(version, cipher, sending), sequence, limit).unwrap(),
+            Opener::new(&key(version, cipher, receiving), sequence).unwrap(),
+            Numbered { version, cipher, sending, receiving },
             KeyUpdateRate::new(rate),
         )
     })
@@ -215,29 +215,29 @@ fn send(channel: &mut Channel<Numbered>, payload: &[u8]) -> Result<Vec<u8>, Reco
 }
 
 /// The cipher itself, with the key of number `seed`: nothing of the record layer is in between.
-fn raw_key(aead: Aead, seed: u8) -> aws_lc_rs::aead::LessSafeKey {
+fn raw_key(cipher: Cipher, seed: u8) -> aws_lc_rs::aead::LessSafeKey {
     use aws_lc_rs::aead::{LessSafeKey, UnboundKey};
-    let algorithm = match aead {
-        Aead::Aes128Gcm => &aws_lc_rs::aead::AES_128_GCM,
-        Aead::Aes256Gcm => &aws_lc_rs::aead::AES_256_GCM,
-        Aead::ChaCha20Poly1305 => &aws_lc_rs::aead::CHACHA20_POLY1305,
+    let algorithm = match cipher {
+        Cipher::Aes128Gcm => &aws_lc_rs::aead::AES_128_GCM,
+        Cipher::Aes256Gcm => &aws_lc_rs::aead::AES_256_GCM,
+        Cipher::ChaCha20Poly1305 => &aws_lc_rs::aead::CHACHA20_POLY1305,
     };
-    LessSafeKey::new(UnboundKey::new(algorithm, &vec![seed; aead.key_bytes()]).unwrap())
+    LessSafeKey::new(UnboundKey::new(algorithm, &vec![seed; cipher.key_bytes()]).unwrap())
 }
 
 /// The number whose nonce opens a record: by the cipher itself, which opens with no other than it was sealed with.
 /// `position` is the record's place, which is authenticated in TLS 1.2.
 fn nonce_number(
     version: Version,
-    aead: Aead,
+    cipher: Cipher,
     seed: u8,
     record: &[u8],
     position: u64,
     numbers: u64,
 ) -> Option<u64> {
     use aws_lc_rs::aead::{Aad, Nonce};
-    let key = raw_key(aead, seed);
-    let prefix_bytes = Layout::new(version, aead).prefix_bytes();
+    let key = raw_key(cipher, seed);
+    let prefix_bytes = Layout::new(version, cipher).prefix_bytes();
     let additional = match version {
         Version::Tls13 => record[..HEADER_BYTES].to_vec(),
         Version::Tls12 => {
@@ -257,16 +257,16 @@ fn nonce_number(
 /// record was sealed with is not what the sender counts, but what the cipher says.
 #[test]
 fn keys_change_before_the_limit_and_no_nonce_comes_twice() {
-    for aead in Aead::ALL {
+    for cipher in Cipher::ALL {
         for limit in [3, 4, 7, 50] {
-            let [mut server, mut client] = ends(Version::Tls13, aead, limit, 100);
+            let [mut server, mut client] = ends(Version::Tls13, cipher, limit, 100);
             let mut seen = HashSet::new();
             let (mut seed, mut sealed) = (10u8, 0u64);
             for round in 0..40usize {
                 let payload = text(round * 7 + 1);
                 let mut got = Vec::new();
                 for mut record in records(&send(&mut server, &payload).unwrap(), client.incoming_layout()) {
-                    let number = nonce_number(Version::Tls13, aead, seed, &record, sealed, limit + 1);
+                    let number = nonce_number(Version::Tls13, cipher, seed, &record, sealed, limit + 1);
                     let number = number.expect("no nonce of this key opens it");
                     assert!(seen.insert((seed, number)), "nonce {number} of key {seed} used twice");
                     sealed += 1;
@@ -291,16 +291,16 @@ fn keys_change_before_the_limit_and_no_nonce_comes_twice() {
 /// INV-NONCE-1 where the key stays: TLS 1.2, whose records with AES-GCM say themselves which nonce they have.
 #[test]
 fn no_nonce_comes_twice_in_tls_1_2() {
-    for aead in Aead::ALL {
-        let [mut server, _] = ends(Version::Tls12, aead, 40, 100);
+    for cipher in Cipher::ALL {
+        let [mut server, _] = ends(Version::Tls12, cipher, 40, 100);
         let mut seen = HashSet::new();
         // The handshake's Finished was number 0.
         for position in 1.. {
             let Ok(record) = send(&mut server, &text(position as usize)) else { break };
-            let number = nonce_number(Version::Tls12, aead, 10, &record, position, 41);
+            let number = nonce_number(Version::Tls12, cipher, 10, &record, position, 41);
             let number = number.expect("no nonce of this key opens it");
             assert!(number > 0 && seen.insert(number), "nonce {number} of record {position} used twice");
-            if aead != Aead::ChaCha20Poly1305 {
+            if cipher != Cipher::ChaCha20Poly1305 {
                 let explicit: [u8; 8] = record[HEADER_BYTES..HEADER_BYTES + 8].try_into().unwrap();
                 let mask = u64::from_be_bytes([10 ^ 0x5A; 8]);
                 assert_eq!(u64::from_be_bytes(explicit) ^ mask, number, "the peer opens it by what it says");
@@ -312,7 +312,7 @@ fn no_nonce_comes_twice_in_tls_1_2() {
 
 #[test]
 fn a_requested_key_update_is_answered_once() {
-    let [mut server, mut client] = ends(Version::Tls13, Aead::Aes256Gcm, u64::MAX, 100);
+    let [mut server, mut client] = ends(Version::Tls13, Cipher::Aes256Gcm, u64::MAX, 100);
     let mut asking = Vec::new();
     client.sealer().unwrap().seal_append(ContentType::Handshake, &[24, 0, 0, 1, 1], &mut asking).unwrap();
     assert_eq!(server.receive(&mut asking, 0).unwrap(), Event::KeyUpdate(KeyUpdateRequest::Requested));
@@ -329,10 +329,13 @@ fn a_requested_key_update_is_answered_once() {
 
 #[test]
 fn a_storm_of_key_updates_is_cut() {
-    let [mut server, _] = ends(Version::Tls13, Aead::Aes128Gcm, u64::MAX, 5);
+    let [mut server, _] = ends(Version::Tls13, Cipher::Aes128Gcm, u64::MAX, 5);
     for (round, number) in (100u8..).enumerate() {
-        let mut client =
-            Sealer::new(&key(Version::Tls13, Aead::Aes128Gcm, number), 0, RecordLimit::of(Aead::Aes128Gcm));
+        let mut client = Sealer::new(
+            &key(Version::Tls13, Cipher::Aes128Gcm, number),
+            0,
+            RecordLimit::of(Cipher::Aes128Gcm),
+        );
         let mut wire = Vec::new();
         client.as_mut().unwrap().seal_append(ContentType::Handshake, &[24, 0, 0, 1, 0], &mut wire).unwrap();
         match server.receive(&mut wire, 17) {
@@ -347,8 +350,8 @@ fn a_storm_of_key_updates_is_cut() {
 
 #[test]
 fn tls12_stops_at_its_limit_and_still_says_goodbye() {
-    for aead in Aead::ALL {
-        let [mut server, mut client] = ends(Version::Tls12, aead, 5, 100);
+    for cipher in Cipher::ALL {
+        let [mut server, mut client] = ends(Version::Tls12, cipher, 5, 100);
         let sent = (0..).take_while(|_| send(&mut server, b"x").is_ok()).count();
         // Of five records the handshake's Finished was one and two are kept back.
         assert_eq!(sent, 2);
@@ -357,7 +360,7 @@ fn tls12_stops_at_its_limit_and_still_says_goodbye() {
         server.alert(AlertDescription::CloseNotify, &mut wire).unwrap();
         assert!(!wire.is_empty());
         // The client has missed two records; a fresh view of the alert needs its place in the sequence.
-        let mut opener = Opener::new(&key(Version::Tls12, aead, 10), 3).unwrap();
+        let mut opener = Opener::new(&key(Version::Tls12, cipher, 10), 3).unwrap();
         let opened = opener.open(&mut wire).unwrap();
         assert_eq!(opened.content_type, ContentType::Alert);
         assert!(matches!(server.sealer(), Err(RecordError::Misuse(_))), "nothing after close_notify");
@@ -367,7 +370,7 @@ fn tls12_stops_at_its_limit_and_still_says_goodbye() {
 
 /// What the server makes of a client's handshake messages, a record each.
 fn handshake_after_the_handshake(payloads: &[&[u8]]) -> Result<Event, RecordError> {
-    let [mut server, mut client] = ends(Version::Tls12, Aead::Aes128Gcm, u64::MAX, 100);
+    let [mut server, mut client] = ends(Version::Tls12, Cipher::Aes128Gcm, u64::MAX, 100);
     payloads.iter().try_fold(Event::Nothing, |_, payload| {
         let mut wire = Vec::new();
         client.sealer().unwrap().seal_append(ContentType::Handshake, payload, &mut wire).unwrap();
@@ -399,7 +402,7 @@ fn tls12_takes_no_handshake_message_but_a_client_hello() {
 /// Application data may come inside the message (RFC 5246 6.2.1), but not for ever without content.
 #[test]
 fn tls12_bounds_empty_records_inside_a_client_hello() {
-    let [mut server, mut client] = ends(Version::Tls12, Aead::Aes128Gcm, u64::MAX, 100);
+    let [mut server, mut client] = ends(Version::Tls12, Cipher::Aes128Gcm, u64::MAX, 100);
     let mut part = Vec::new();
     client.sealer().unwrap().seal_append(ContentType::Handshake, &[1, 0, 0, 9], &mut part).unwrap();
     assert_eq!(server.receive(&mut part, 0), Ok(Event::Nothing));
@@ -419,7 +422,7 @@ fn alerts_end_what_they_must() {
             (&[9, 20], Err(Some(AlertDescription::DecodeError))),
             (&[2, 20, 2, 20], Err(Some(AlertDescription::DecodeError))),
         ] {
-            let [mut server, mut client] = ends(version, Aead::ChaCha20Poly1305, u64::MAX, 100);
+            let [mut server, mut client] = ends(version, Cipher::ChaCha20Poly1305, u64::MAX, 100);
             let mut wire = Vec::new();
             client.sealer().unwrap().seal_append(ContentType::Alert, bytes, &mut wire).unwrap();
             assert_eq!(
@@ -433,14 +436,14 @@ fn alerts_end_what_they_must() {
 
 #[test]
 fn empty_records_without_end_are_cut() {
-    let [mut server, mut client] = ends(Version::Tls13, Aead::Aes128Gcm, u64::MAX, 100);
+    let [mut server, mut client] = ends(Version::Tls13, Cipher::Aes128Gcm, u64::MAX, 100);
     let cut_after = (0..1000).position(|_| server.receive(&mut send(&mut client, b"").unwrap(), 0).is_err());
     assert_eq!(cut_after, Some(32));
 }
 
 #[test]
 fn another_record_inside_a_key_update_is_refused() {
-    let [mut server, mut client] = ends(Version::Tls13, Aead::Aes128Gcm, u64::MAX, 100);
+    let [mut server, mut client] = ends(Version::Tls13, Cipher::Aes128Gcm, u64::MAX, 100);
     let mut half = Vec::new();
     client.sealer().unwrap().seal_append(ContentType::Handshake, &[24, 0, 0], &mut half).unwrap();
     assert_eq!(server.receive(&mut half, 0).unwrap(), Event::Nothing);
@@ -450,7 +453,7 @@ fn another_record_inside_a_key_update_is_refused() {
 
 #[test]
 fn debug_output_shows_no_key() {
-    let [server, _] = ends(Version::Tls13, Aead::Aes256Gcm, u64::MAX, 100);
+    let [server, _] = ends(Version::Tls13, Cipher::Aes256Gcm, u64::MAX, 100);
     let shown = format!("{server:?}");
     assert!(shown.contains("sequence") && !shown.contains("10, 10"), "{shown}");
 }
@@ -458,8 +461,8 @@ fn debug_output_shows_no_key() {
 #[test]
 fn the_record_behind_one_that_was_thrown_away_is_opened() {
     for version in VERSIONS {
-        for aead in Aead::ALL {
-            let [mut server, mut client] = ends(version, aead, 1000, 100);
+        for cipher in Cipher::ALL {
+            let [mut server, mut client] = ends(version, cipher, 1000, 100);
             for skipped in 0..4 {
                 for _ in 0..skipped {
                     send(&mut server, &text(100)).unwrap();

@@ -1,6 +1,6 @@
 //! The record layer against the traces of RFC 8448, section 3 ("Simple 1-RTT Handshake").
 
-use linerate_record::{Aead, ContentType, Opener, RecordLimit, Sealer, TrafficKey, Version};
+use linerate_record::{Cipher, ContentType, Opener, RecordLimit, Sealer, TrafficKey, Version};
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -8,7 +8,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 fn key(key: &str, iv: &str) -> TrafficKey {
-    TrafficKey::new(Version::Tls13, Aead::Aes128Gcm, &bytes(key), bytes(iv).try_into().unwrap()).unwrap()
+    TrafficKey::new(Version::Tls13, Cipher::Aes128Gcm, &bytes(key), bytes(iv).try_into().unwrap()).unwrap()
 }
 
 fn server_key() -> TrafficKey {
@@ -50,7 +50,7 @@ fn the_clients_records_open() {
 #[test]
 fn the_servers_records_are_sealed_byte_for_byte() {
     // The session ticket took sequence number 0.
-    let mut sealer = Sealer::new(&server_key(), 1, RecordLimit::of(Aead::Aes128Gcm)).unwrap();
+    let mut sealer = Sealer::new(&server_key(), 1, RecordLimit::of(Cipher::Aes128Gcm)).unwrap();
     let mut outgoing = Vec::new();
     sealer.seal_append(ContentType::ApplicationData, &payload(), &mut outgoing).unwrap();
     assert_eq!(outgoing, bytes(SERVER_DATA));
@@ -61,7 +61,7 @@ fn the_servers_records_are_sealed_byte_for_byte() {
 
 #[test]
 fn sealing_in_place_is_the_same() {
-    let mut sealer = Sealer::new(&server_key(), 1, RecordLimit::of(Aead::Aes128Gcm)).unwrap();
+    let mut sealer = Sealer::new(&server_key(), 1, RecordLimit::of(Cipher::Aes128Gcm)).unwrap();
     let layout = sealer.layout();
     let mut record = vec![0xEE; layout.record_bytes(50)];
     record[layout.prefix_bytes()..][..50].copy_from_slice(&payload());

@@ -2,7 +2,7 @@
 //! boundary, key updates started by either side.
 
 use linerate_record::{
-    Aead, Channel, ContentType, Event, KeySource, KeyUpdateRate, Opener, RecordError, RecordHeader,
+    Channel, Cipher, ContentType, Event, KeySource, KeyUpdateRate, Opener, RecordError, RecordHeader,
     RecordLimit, Sealer, TrafficKey, Version,
 };
 use rustls::{
@@ -44,38 +44,38 @@ fn expand_label(sha384: bool, secret: &[u8], label: &str, length: usize) -> Vec<
 }
 
 struct Schedule {
-    aead: Aead,
+    cipher: Cipher,
     sending: Vec<u8>,
     receiving: Vec<u8>,
 }
 
 impl Schedule {
-    fn next(aead: Aead, secret: &mut Vec<u8>) -> Result<TrafficKey, RecordError> {
+    fn next(cipher: Cipher, secret: &mut Vec<u8>) -> Result<TrafficKey, RecordError> {
         let sha384 = secret.len() == 48;
         *secret = expand_label(sha384, secret, "traffic upd", secret.len());
-        let key = expand_label(sha384, secret, "key", aead.key_bytes());
+        let key = expand_label(sha384, secret, "key", cipher.key_bytes());
         let iv = expand_label(sha384, secret, "iv", 12);
-        TrafficKey::new(Version::Tls13, aead, &key, iv.try_into().unwrap())
+        TrafficKey::new(Version::Tls13, cipher, &key, iv.try_into().unwrap())
     }
 }
 
 impl KeySource for Schedule {
     fn next_sending_key(&mut self) -> Result<TrafficKey, RecordError> {
-        Self::next(self.aead, &mut self.sending)
+        Self::next(self.cipher, &mut self.sending)
     }
     fn next_receiving_key(&mut self) -> Result<TrafficKey, RecordError> {
-        Self::next(self.aead, &mut self.receiving)
+        Self::next(self.cipher, &mut self.receiving)
     }
 }
 
 fn traffic_key(version: Version, secrets: ConnectionTrafficSecrets) -> TrafficKey {
-    let (aead, key, iv) = match secrets {
-        ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (Aead::Aes128Gcm, key, iv),
-        ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (Aead::Aes256Gcm, key, iv),
-        ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (Aead::ChaCha20Poly1305, key, iv),
+    let (cipher, key, iv) = match secrets {
+        ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (Cipher::Aes128Gcm, key, iv),
+        ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (Cipher::Aes256Gcm, key, iv),
+        ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (Cipher::ChaCha20Poly1305, key, iv),
         _ => unreachable!("no other suite is offered"),
     };
-    TrafficKey::new(version, aead, key.as_ref(), iv.as_ref().try_into().unwrap()).unwrap()
+    TrafficKey::new(version, cipher, key.as_ref(), iv.as_ref().try_into().unwrap()).unwrap()
 }
 
 /// A finished handshake: rustls as the client, our channel as the server.
@@ -136,12 +136,12 @@ fn connect(suite: CipherSuite, limit: u64) -> (ClientConnection, Channel<Schedul
     let logged = log.0.lock().unwrap();
     let secret = |label: &str| logged.get(label).cloned().unwrap_or_default();
     let (sending, receiving) = (traffic_key(version, secrets.tx.1), traffic_key(version, secrets.rx.1));
-    let aead = sending.aead();
+    let cipher = sending.cipher();
     let channel = Channel::new(
-        Sealer::new(&sending, secrets.tx.0, RecordLimit::of(aead).lowered_to(limit)).unwrap(),
+        Sealer::new(&sending, secrets.tx.0, RecordLimit::of(cipher).lowered_to(limit)).unwrap(),
         Opener::new(&receiving, secrets.rx.0).unwrap(),
         Schedule {
-            aead,
+            cipher,
             sending: secret("SERVER_TRAFFIC_SECRET_0"),
             receiving: secret("CLIENT_TRAFFIC_SECRET_0"),
         },

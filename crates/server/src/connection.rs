@@ -121,14 +121,14 @@ async fn secure(
 
 /// The record layer takes over (INV-NONCE-2).
 fn channel(established: Established, snapshot: &Snapshot) -> Result<Channel<KeySchedule>, RecordError> {
-    let (version, aead) = (established.send.key.version(), established.send.key.aead());
-    let own = RecordLimit::of(aead);
+    let (version, cipher) = (established.send.key.version(), established.send.key.cipher());
+    let own = RecordLimit::of(cipher);
     let limit = snapshot.records_per_key_limit.map_or(own, |records| own.lowered_to(records));
     // A key is kept only where the kernel may take it later.
     let may_be_promoted = snapshot
         .kernel
         .as_ref()
-        .is_some_and(|kernel| kernel.verdict(Combination { version, cipher: aead }).is_ok());
+        .is_some_and(|kernel| kernel.verdict(Combination { version, cipher }).is_ok());
     let rate = KeyUpdateRate::new(snapshot.key_updates_per_second_limit);
     established.into_channel(limit, may_be_promoted, rate)
 }

@@ -55,7 +55,7 @@ impl Connected {
     /// # Errors
     /// As [`Established::into_channel`].
     pub fn into_channel(self, rate: KeyUpdateRate) -> Result<Channel<ClientKeySchedule>, RecordError> {
-        let limit = RecordLimit::of(self.send.key.aead());
+        let limit = RecordLimit::of(self.send.key.cipher());
         let sealer = self.send.into_sealer(limit, false)?;
         Ok(Channel::for_client(sealer, self.receive.into_opener()?, self.key_schedule, rate))
     }
@@ -124,13 +124,13 @@ pub(crate) fn traffic_key(
     version: Version,
     secrets: &ConnectionTrafficSecrets,
 ) -> Result<TrafficKey, RecordError> {
-    use linerate_record::Aead;
-    let (aead, key, iv) = match secrets {
-        ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (Aead::Aes128Gcm, key, iv),
-        ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (Aead::Aes256Gcm, key, iv),
-        ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (Aead::ChaCha20Poly1305, key, iv),
+    use linerate_record::Cipher;
+    let (cipher, key, iv) = match secrets {
+        ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (Cipher::Aes128Gcm, key, iv),
+        ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (Cipher::Aes256Gcm, key, iv),
+        ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (Cipher::ChaCha20Poly1305, key, iv),
         _ => return Err(RecordError::Misuse("a cipher that the record layer does not know")),
     };
     let iv = iv.as_ref().try_into().map_err(|_| RecordError::Misuse("an iv that is not 12 bytes long"))?;
-    TrafficKey::new(version, aead, key.as_ref(), iv)
+    TrafficKey::new(version, cipher, key.as_ref(), iv)
 }

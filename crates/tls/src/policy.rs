@@ -1,7 +1,7 @@
 //! What is spoken: versions, cipher suites, key exchange groups, tickets.
 
 use crate::TlsError;
-use linerate_record::{Aead, Version};
+use linerate_record::{Cipher, Version};
 use rustls::{
     NamedGroup, SupportedCipherSuite, SupportedProtocolVersion,
     crypto::{
@@ -17,17 +17,17 @@ pub struct CipherSuite(&'static SuiteRow);
 
 struct SuiteRow {
     suite: &'static SupportedCipherSuite,
-    aead: Aead,
+    cipher: Cipher,
     iana: &'static str,
     openssl: &'static str,
 }
 
 macro_rules! suites {
-    ($($suite:ident, $aead:ident, $iana:literal, $openssl:literal;)+) => {
+    ($($suite:ident, $cipher:ident, $iana:literal, $openssl:literal;)+) => {
         /// Every suite, AES before ChaCha20, the shorter key first: the order of a machine with AES instructions.
         static SUITES: &[SuiteRow] = &[$(SuiteRow {
             suite: &cipher_suite::$suite,
-            aead: Aead::$aead,
+            cipher: Cipher::$cipher,
             iana: $iana,
             openssl: $openssl,
         },)+];
@@ -89,8 +89,8 @@ impl CipherSuite {
 
     /// The cipher that protects its records.
     #[must_use]
-    pub fn aead(self) -> Aead {
-        self.0.aead
+    pub fn cipher(self) -> Cipher {
+        self.0.cipher
     }
 
     /// The version it belongs to: TLS 1.3 has suites of its own.
@@ -255,7 +255,7 @@ pub(crate) fn versions(suites: &[CipherSuite]) -> Vec<&'static SupportedProtocol
 /// `suites` with those of ChaCha20-Poly1305 in front, otherwise in the same order.
 pub(crate) fn chacha20_first(suites: &[CipherSuite]) -> Vec<CipherSuite> {
     let mut ordered = suites.to_vec();
-    ordered.sort_by_key(|suite| suite.aead() != Aead::ChaCha20Poly1305);
+    ordered.sort_by_key(|suite| suite.cipher() != Cipher::ChaCha20Poly1305);
     ordered
 }
 

@@ -3,7 +3,7 @@
 
 mod support;
 
-use linerate_record::{Aead, Version};
+use linerate_record::{Cipher, Version};
 use linerate_tls::{CipherSuite, FailureKind, Group, SiteCertificates, TlsPolicy};
 use rustls::{NamedGroup, SignatureScheme, SupportedCipherSuite, crypto::aws_lc_rs};
 use support::{Algorithm, Pki, acceptor, exchange, one_site, run};
@@ -155,17 +155,17 @@ fn our_order_rules_but_chacha20_goes_to_those_who_put_it_first() {
     let acceptor = acceptor(policy, one_site(vec![files]));
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
         for (first, agreed) in [
-            (Aead::Aes256Gcm, Aead::Aes128Gcm),
-            (Aead::Aes128Gcm, Aead::Aes128Gcm),
-            (Aead::ChaCha20Poly1305, Aead::ChaCha20Poly1305),
+            (Cipher::Aes256Gcm, Cipher::Aes128Gcm),
+            (Cipher::Aes128Gcm, Cipher::Aes128Gcm),
+            (Cipher::ChaCha20Poly1305, Cipher::ChaCha20Poly1305),
         ] {
             let mut builder = pki.client();
             builder.versions = vec![version];
             let mut offered: Vec<_> = CipherSuite::all().collect();
-            offered.sort_by_key(|suite| suite.aead() != first);
+            offered.sort_by_key(|suite| suite.cipher() != first);
             builder.suites = offered.into_iter().map(rustls_suite).collect();
             let (established, _) = run(&acceptor, &mut builder.connect("site.example")).unwrap();
-            assert_eq!(established.cipher_suite.aead(), agreed, "{version:?} {first:?}");
+            assert_eq!(established.cipher_suite.cipher(), agreed, "{version:?} {first:?}");
         }
     }
 }

@@ -90,7 +90,7 @@ fn connect(
 }
 
 fn channel(connected: Connected) -> Channel<ClientKeySchedule> {
-    let limit = RecordLimit::of(connected.cipher_suite.aead());
+    let limit = RecordLimit::of(connected.cipher_suite.cipher());
     Channel::for_client(
         Sealer::new(&connected.send.key, connected.send.sequence_number, limit).unwrap(),
         Opener::new(&connected.receive.key, connected.receive.sequence_number).unwrap(),

@@ -5,7 +5,7 @@ use crate::{
     sealed::{Client, traffic_key},
 };
 use linerate_record::{
-    Aead, AlertDescription, Channel, Event, HEADER_BYTES, KeySource, KeyUpdateRate, KeyUpdateRequest,
+    AlertDescription, Channel, Cipher, Event, HEADER_BYTES, KeySource, KeyUpdateRate, KeyUpdateRequest,
     MAX_PLAINTEXT_BYTES, Opener, RecordError, RecordHeader, RecordLimit, Sealer, TrafficKey, Version,
 };
 
@@ -23,10 +23,10 @@ const FIRST_SEQUENCE: u64 = 1;
 pub fn record_open(data: &[u8]) -> Verdict {
     let Some((&settings, rest)) = data.split_first() else { return Verdict::Refused };
     let version = if settings & 1 == 0 { Version::Tls13 } else { Version::Tls12 };
-    let aead = Aead::ALL[usize::from(settings >> 1 & 3) % Aead::ALL.len()];
-    let channel = channel(version, aead);
+    let cipher = Cipher::ALL[usize::from(settings >> 1 & 3) % Cipher::ALL.len()];
+    let channel = channel(version, cipher);
     if settings & 8 == 0 {
-        sealed_records(channel, Client::new(version, aead, FIRST_SEQUENCE), rest)
+        sealed_records(channel, Client::new(version, cipher, FIRST_SEQUENCE), rest)
     } else {
         wire_record(channel, rest)
     }
@@ -34,7 +34,7 @@ pub fn record_open(data: &[u8]) -> Verdict {
 
 struct Keys {
     version: Version,
-    aead: Aead,
+    cipher: Cipher,
     sending: u8,
     receiving: u8,
 }
@@ -42,20 +42,20 @@ struct Keys {
 impl KeySource for Keys {
     fn next_sending_key(&mut self) -> Result<TrafficKey, RecordError> {
         self.sending = self.sending.wrapping_add(1);
-        Ok(traffic_key(self.version, self.aead, self.sending))
+        Ok(traffic_key(self.version, self.cipher, self.sending))
     }
 
     fn next_receiving_key(&mut self) -> Result<TrafficKey, RecordError> {
         self.receiving = self.receiving.wrapping_add(1);
-        Ok(traffic_key(self.version, self.aead, self.receiving))
+        Ok(traffic_key(self.version, self.cipher, self.receiving))
     }
 }
 
-fn channel(version: Version, aead: Aead) -> Channel<Keys> {
-    let key = traffic_key(version, aead, 0);
-    let sealer = Sealer::new(&key, FIRST_SEQUENCE, RecordLimit::of(aead)).expect("the key fits");
+fn channel(version: Version, cipher: Cipher) -> Channel<Keys> {
+    let key = traffic_key(version, cipher, 0);
+    let sealer = Sealer::new(&key, FIRST_SEQUENCE, RecordLimit::of(cipher)).expect("the key fits");
     let opener = Opener::new(&key, FIRST_SEQUENCE).expect("the key fits");
-    let keys = Keys { version, aead, sending: 0, receiving: 0 };
+    let keys = Keys { version, cipher, sending: 0, receiving: 0 };
     Channel::new(sealer, opener, keys, KeyUpdateRate::new(KEY_UPDATES_PER_SECOND))
 }
 

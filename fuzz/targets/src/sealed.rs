@@ -2,34 +2,34 @@
 //! record layer under test.
 
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
-use linerate_record::{Aead, TrafficKey, Version};
+use linerate_record::{Cipher, TrafficKey, Version};
 
 const IV: [u8; 12] = [0x5A; 12];
 
 /// The key that both sides have after so many updates.
-pub(crate) fn traffic_key(version: Version, aead: Aead, generation: u8) -> TrafficKey {
-    let key = vec![generation; aead.key_bytes()];
-    TrafficKey::new(version, aead, &key, IV).expect("the key has the cipher's length")
+pub(crate) fn traffic_key(version: Version, cipher: Cipher, generation: u8) -> TrafficKey {
+    let key = vec![generation; cipher.key_bytes()];
+    TrafficKey::new(version, cipher, &key, IV).expect("the key has the cipher's length")
 }
 
 /// The client's sending half.
 pub(crate) struct Client {
     version: Version,
-    aead: Aead,
+    cipher: Cipher,
     generation: u8,
     sequence: u64,
     key: LessSafeKey,
 }
 
 impl Client {
-    pub(crate) fn new(version: Version, aead: Aead, sequence: u64) -> Self {
-        Self { version, aead, generation: 0, sequence, key: key(aead, 0) }
+    pub(crate) fn new(version: Version, cipher: Cipher, sequence: u64) -> Self {
+        Self { version, cipher, generation: 0, sequence, key: key(cipher, 0) }
     }
 
     /// Follows a key update of its own.
     pub(crate) fn update_key(&mut self) {
         self.generation = self.generation.wrapping_add(1);
-        self.key = key(self.aead, self.generation);
+        self.key = key(self.cipher, self.generation);
         self.sequence = 0;
     }
 
@@ -46,7 +46,8 @@ impl Client {
             text.push(content_type);
             text.resize(text.len() + padding_bytes, 0);
         }
-        let explicit: &[u8] = if is_tls13 || self.aead == Aead::ChaCha20Poly1305 { &[] } else { &nonce[4..] };
+        let explicit: &[u8] =
+            if is_tls13 || self.cipher == Cipher::ChaCha20Poly1305 { &[] } else { &nonce[4..] };
 
         let [high, low] = u16::try_from(explicit.len() + text.len() + 16).unwrap_or(u16::MAX).to_be_bytes();
         let mut record = vec![outer_type, 3, 3, high, low];
@@ -67,12 +68,12 @@ impl Client {
     }
 }
 
-fn key(aead: Aead, generation: u8) -> LessSafeKey {
-    let algorithm = match aead {
-        Aead::Aes128Gcm => &AES_128_GCM,
-        Aead::Aes256Gcm => &AES_256_GCM,
-        Aead::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+fn key(cipher: Cipher, generation: u8) -> LessSafeKey {
+    let algorithm = match cipher {
+        Cipher::Aes128Gcm => &AES_128_GCM,
+        Cipher::Aes256Gcm => &AES_256_GCM,
+        Cipher::ChaCha20Poly1305 => &CHACHA20_POLY1305,
     };
-    let bytes = vec![generation; aead.key_bytes()];
+    let bytes = vec![generation; cipher.key_bytes()];
     LessSafeKey::new(UnboundKey::new(algorithm, &bytes).expect("the key has the cipher's length"))
 }

@@ -7,7 +7,7 @@ use crate::{
     sealed::{Client as Peer, traffic_key},
 };
 use linerate_record::{
-    Aead, AlertDescription, Channel, Event, HEADER_BYTES, KeySource, KeyUpdateRate, MAX_PLAINTEXT_BYTES,
+    AlertDescription, Channel, Cipher, Event, HEADER_BYTES, KeySource, KeyUpdateRate, MAX_PLAINTEXT_BYTES,
     Opener, RecordError, RecordLimit, Sealer, TrafficKey, Version,
 };
 use linerate_tls::{
@@ -30,7 +30,7 @@ const KEY_UPDATES_PER_SECOND: u32 = 100;
 const TICKET_LIMIT_BYTES: usize = 8192;
 /// More than any handshake needs.
 const FLIGHTS: usize = 6;
-const AEAD: Aead = Aead::Aes128Gcm;
+const AEAD: Cipher = Cipher::Aes128Gcm;
 const SERVER_NAME: &str = "localhost";
 
 /// The first byte, by threes: 0: the rest is what a server says after the handshake, in records of a size that the first byte
@@ -185,7 +185,7 @@ impl Session {
 
     fn begin() -> Self {
         let mut policy = TlsPolicy::default();
-        policy.cipher_suites.retain(|suite| suite.version() == Version::Tls13 && suite.aead() == AEAD);
+        policy.cipher_suites.retain(|suite| suite.version() == Version::Tls13 && suite.cipher() == AEAD);
         let connector = Connector::new(&policy, &Trust::Anyone).expect("a client");
         let (connected, mut behind) = Self::handshake(&connector).expect("a first visit");
         let (mut channel, tickets) = client_end(&connected.receive.key, connected.receive.sequence_number);

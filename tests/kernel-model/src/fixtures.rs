@@ -1,13 +1,13 @@
 //! Keys, channels and content for tests of the switch to the kernel.
 
 use linerate_record::{
-    Aead, Channel, KeySource, KeyUpdateRate, Opener, RecordError, RecordLimit, Sealer, TrafficKey, Version,
+    Channel, Cipher, KeySource, KeyUpdateRate, Opener, RecordError, RecordLimit, Sealer, TrafficKey, Version,
 };
 use std::{fs::File, io::Write};
 
 /// Keys of which each differs from the one before.
 #[derive(Debug)]
-pub struct Counting(Version, Aead, u8);
+pub struct Counting(Version, Cipher, u8);
 
 impl Counting {
     fn key(&self) -> TrafficKey {
@@ -30,9 +30,9 @@ impl KeySource for Counting {
 /// # Panics
 /// If the record layer refuses a sound key.
 #[must_use]
-pub fn channel(version: Version, aead: Aead, limit: u64) -> Channel<Counting> {
-    let keys = Counting(version, aead, 1);
-    let limit = RecordLimit::of(aead).lowered_to(limit);
+pub fn channel(version: Version, cipher: Cipher, limit: u64) -> Channel<Counting> {
+    let keys = Counting(version, cipher, 1);
+    let limit = RecordLimit::of(cipher).lowered_to(limit);
     Channel::new(
         Sealer::keeping(keys.key(), 1, limit).unwrap(),
         Opener::new(&keys.key(), 1).unwrap(),

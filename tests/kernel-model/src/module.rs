@@ -10,7 +10,7 @@ use linerate_os::{
     kernel_tls::{Calls, Carrier, HandedOver, SendingKey, System},
     socket::{self, Follows},
 };
-use linerate_record::{Aead as Cipher, ContentType, Version};
+use linerate_record::{Cipher, ContentType, Version};
 use std::{
     collections::{HashMap, VecDeque},
     fs::File,

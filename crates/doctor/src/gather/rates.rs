@@ -7,7 +7,7 @@ use std::{
 };
 
 use linerate_environment::Reading;
-use linerate_record::{Aead, ContentType, MAX_PLAINTEXT_BYTES, RecordLimit, Sealer, TrafficKey, Version};
+use linerate_record::{Cipher, ContentType, MAX_PLAINTEXT_BYTES, RecordLimit, Sealer, TrafficKey, Version};
 
 use crate::facts::Rate;
 
@@ -19,34 +19,34 @@ const OPENSSL_LIMIT: Duration = Duration::from_secs(6);
 
 /// Measures: about four seconds, most of which is OpenSSL's least time for three ciphers.
 pub(super) fn measure() -> Vec<Rate> {
-    let mut rates: Vec<Rate> = Aead::ALL
+    let mut rates: Vec<Rate> = Cipher::ALL
         .into_iter()
-        .map(|aead| Rate {
+        .map(|cipher| Rate {
             library: "aws-lc".to_owned(),
-            aead,
-            bytes_per_s: aws_lc(aead).map_or_else(Reading::NotAvailable, Reading::Value),
+            cipher,
+            bytes_per_s: aws_lc(cipher).map_or_else(Reading::NotAvailable, Reading::Value),
         })
         .collect();
     let library = openssl_version();
-    rates.extend(Aead::ALL.map(|aead| match &library {
+    rates.extend(Cipher::ALL.map(|cipher| match &library {
         Ok(version) => Rate {
             library: version.clone(),
-            aead,
-            bytes_per_s: openssl(aead).map_or_else(Reading::NotAvailable, Reading::Value),
+            cipher,
+            bytes_per_s: openssl(cipher).map_or_else(Reading::NotAvailable, Reading::Value),
         },
         Err(reason) => {
-            Rate { library: "OpenSSL".to_owned(), aead, bytes_per_s: Reading::NotAvailable(reason.clone()) }
+            Rate { library: "OpenSSL".to_owned(), cipher, bytes_per_s: Reading::NotAvailable(reason.clone()) }
         }
     }));
     rates
 }
 
 /// Full records, sealed out of place from memory that stays in the cache, as the user engine does with hot content.
-fn aws_lc(aead: Aead) -> Result<f64, String> {
+fn aws_lc(cipher: Cipher) -> Result<f64, String> {
     let failed = |fault: linerate_record::RecordError| fault.to_string();
-    let key =
-        TrafficKey::new(Version::Tls13, aead, &vec![0x2F; aead.key_bytes()], [0x51; 12]).map_err(failed)?;
-    let mut sealer = Sealer::new(&key, 0, RecordLimit::of(aead)).map_err(failed)?;
+    let key = TrafficKey::new(Version::Tls13, cipher, &vec![0x2F; cipher.key_bytes()], [0x51; 12])
+        .map_err(failed)?;
+    let mut sealer = Sealer::new(&key, 0, RecordLimit::of(cipher)).map_err(failed)?;
     let plaintext = vec![0xA5; MAX_PLAINTEXT_BYTES];
     let mut record = vec![0; sealer.layout().record_bytes(MAX_PLAINTEXT_BYTES)];
     let mut rates = Vec::with_capacity(PIECES);
@@ -78,11 +78,11 @@ fn openssl_version() -> Result<String, String> {
     }
 }
 
-fn openssl(aead: Aead) -> Result<f64, String> {
-    let name = match aead {
-        Aead::Aes128Gcm => "aes-128-gcm",
-        Aead::Aes256Gcm => "aes-256-gcm",
-        Aead::ChaCha20Poly1305 => "chacha20-poly1305",
+fn openssl(cipher: Cipher) -> Result<f64, String> {
+    let name = match cipher {
+        Cipher::Aes128Gcm => "aes-128-gcm",
+        Cipher::Aes256Gcm => "aes-256-gcm",
+        Cipher::ChaCha20Poly1305 => "chacha20-poly1305",
     };
     let size = MAX_PLAINTEXT_BYTES.to_string();
     let arguments = ["speed", "-mr", "-elapsed", "-seconds", "1", "-bytes", &size, "-evp", name];
@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn every_cipher_has_a_rate_here() {
-        for aead in Aead::ALL {
-            let rate = aws_lc(aead).expect("it seals");
-            assert!((1e7..1e12).contains(&rate), "{aead:?}: {rate}");
+        for cipher in Cipher::ALL {
+            let rate = aws_lc(cipher).expect("it seals");
+            assert!((1e7..1e12).contains(&rate), "{cipher:?}: {rate}");
         }
     }
 

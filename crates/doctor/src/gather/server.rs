@@ -111,7 +111,7 @@ fn answer(target: &Target, admin: Option<SocketAddr>) -> Result<Answer, String> 
     Ok(Answer {
         version,
         cipher_suite: suite.openssl_name().to_owned(),
-        aead: suite.aead(),
+        cipher: suite.cipher(),
         group: group.map(|group| group.iana_name().to_owned()),
         speaks,
         certificate,

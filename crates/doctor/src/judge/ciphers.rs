@@ -16,6 +16,6 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
                 Finding::note(Group::Ciphers, "cipher.rate", format!("not available: {reason}"))
             }
         };
-        findings.push(finding.of(format!("{} {}", rate.library, rate.aead)));
+        findings.push(finding.of(format!("{} {}", rate.library, rate.cipher)));
     }
 }

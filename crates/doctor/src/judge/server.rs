@@ -35,7 +35,7 @@ fn of_answer(answer: &Answer, findings: &mut Vec<Finding>) {
     findings.push(Finding::ok(
         GROUP,
         "server.agreed",
-        format!("{}, {} ({}){group}", answer.version.label(), answer.cipher_suite, answer.aead),
+        format!("{}, {} ({}){group}", answer.version.label(), answer.cipher_suite, answer.cipher),
     ));
     let (spoken, refused): (Vec<_>, Vec<_>) = answer.speaks.iter().partition(|(_, agreed)| agreed.is_ok());
     let spoken = spoken.iter().map(|(version, _)| version.label()).collect::<Vec<_>>().join(" and ");

@@ -8,7 +8,7 @@ use std::{
 use linerate_engine::kernel::{Carried as KernelCarried, Lack as KernelLack};
 use linerate_environment::Reading;
 use linerate_os::adapter::{Beneath, Channels, Driver, FeatureState, Obstacle};
-use linerate_record::{Aead, Combination, Version};
+use linerate_record::{Cipher, Combination, Version};
 use linerate_tls::{ChainTrust, Inspection, KeyAlgorithm};
 
 use super::*;
@@ -52,7 +52,7 @@ fn machine() -> Facts {
         },
         rates: vec![Rate {
             library: "aws-lc".to_owned(),
-            aead: Aead::Aes128Gcm,
+            cipher: Cipher::Aes128Gcm,
             bytes_per_s: Reading::Value(14.2e9),
         }],
         certificate: None,
@@ -719,7 +719,7 @@ fn a_server_is_described_as_it_answered() {
     let mut answer = Answer {
         version: Version::Tls13,
         cipher_suite: "TLS_AES_128_GCM_SHA256".to_owned(),
-        aead: Aead::Aes128Gcm,
+        cipher: Cipher::Aes128Gcm,
         group: Some("X25519MLKEM768".to_owned()),
         speaks: [(Version::Tls12, Err("protocol version".to_owned())), (Version::Tls13, Ok(()))],
         certificate: Ok(inspection()),

@@ -149,7 +149,7 @@ fn install(calls: &dyn Calls, socket: BorrowedFd<'_>, handover: &Handover<'_>) -
         socket,
         &SendingKey {
             version: handover.version(),
-            cipher: handover.aead(),
+            cipher: handover.cipher(),
             key: handover.key(),
             vector: handover.vector(),
             sequence: handover.sequence(),

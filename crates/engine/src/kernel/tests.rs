@@ -8,7 +8,7 @@ use crate::{
 };
 use linerate_kernel_model::{Counting, Script, Simulated, channel, content, temporary};
 use linerate_os::socket::connected_pair;
-use linerate_record::{Aead, AlertDescription, Combination, ContentType, Version};
+use linerate_record::{AlertDescription, Cipher, Combination, ContentType, Version};
 use std::{collections::VecDeque, io::Write, net::TcpStream, os::fd::AsFd, sync::Arc};
 
 const EPIPE: i32 = 32;
@@ -30,11 +30,11 @@ const NEW_KEYS: Carried = Carried { takes_new_keys: true, zero_copy: true };
 const ONE_KEY: Carried = Carried { takes_new_keys: false, zero_copy: true };
 
 impl Connection {
-    fn new(version: Version, aead: Aead, limit: u64) -> Self {
+    fn new(version: Version, cipher: Cipher, limit: u64) -> Self {
         let calls = Simulated::default();
         let script = Arc::clone(&calls.script);
         let (ours, theirs) = connected_pair(Some(16_384)).unwrap();
-        let (sender, peer) = (channel(version, aead, limit), Peer::new(channel(version, aead, limit)));
+        let (sender, peer) = (channel(version, cipher, limit), Peer::new(channel(version, cipher, limit)));
         Self { calls, script, ours, theirs, sender, peer }
     }
 
@@ -119,9 +119,9 @@ fn before_the_switch_every_failure_falls_back() {
         (|script| *script.install.lock() = of(Some(ENOMEM)), "System"),
         (|script| *script.install.lock() = of(Some(EBUSY)), "System"),
     ];
-    for Combination { version, cipher: aead } in Combination::ALL {
+    for Combination { version, cipher } in Combination::ALL {
         for (prepare, expected) in &failures {
-            let mut connection = Connection::new(version, aead, u64::MAX);
+            let mut connection = Connection::new(version, cipher, u64::MAX);
             connection.send_sealed(b"before ");
             prepare(&connection.script);
             let refusal = connection.promote(NEW_KEYS, 1000).unwrap_err();
@@ -135,18 +135,18 @@ fn before_the_switch_every_failure_falls_back() {
 
 #[test]
 fn the_switch_is_not_tried_before_its_preconditions_hold() {
-    let (version, aead) = (Version::Tls13, Aead::Aes128Gcm);
+    let (version, cipher) = (Version::Tls13, Cipher::Aes128Gcm);
     // A response that could meet the limit of a key that stays.
-    let mut limited = Connection::new(version, aead, 100);
+    let mut limited = Connection::new(version, cipher, 100);
     assert!(matches!(limited.promote(ONE_KEY, 97 * 4096), Err(Refusal::RecordLimit)));
     assert_eq!(limited.script.log.lock().len(), 0, "nothing was called");
     assert!(limited.promote(NEW_KEYS, 97 * 4096).is_ok(), "a key that can be changed is no hindrance");
     // A key that is about to change.
-    let mut ending = Connection::new(version, aead, 5);
+    let mut ending = Connection::new(version, cipher, 5);
     ending.send_sealed(b"1");
     assert!(matches!(ending.promote(NEW_KEYS, 1), Err(Refusal::NotReady)));
     // The end of the connection.
-    let mut closing = Connection::new(version, aead, 100);
+    let mut closing = Connection::new(version, cipher, 100);
     closing.sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
     assert!(matches!(closing.promote(NEW_KEYS, 1), Err(Refusal::NotReady)));
     for connection in [ending, closing] {
@@ -169,7 +169,7 @@ fn everything_arrives_whatever_the_socket_takes() {
     ];
     let expected: Vec<u8> =
         [b"first", &head[..], &bytes[1..70_002], &head[..3], &bytes[16_383..16_385], &bytes].concat();
-    for Combination { version, cipher: aead } in Combination::ALL {
+    for Combination { version, cipher } in Combination::ALL {
         for (bite_bytes, full, limit_bytes, limit) in [
             (0, false, 1 << 20, u64::MAX),
             (0, true, 1 << 20, u64::MAX),
@@ -181,7 +181,7 @@ fn everything_arrives_whatever_the_socket_takes() {
             if version == Version::Tls12 && limit < u64::MAX {
                 continue;
             }
-            let mut connection = Connection::new(version, aead, limit);
+            let mut connection = Connection::new(version, cipher, limit);
             connection.send_sealed(b"first");
             connection.script.bite_bytes.set(bite_bytes);
             connection.script.full_every_other_time.set(full);
@@ -192,7 +192,7 @@ fn everything_arrives_whatever_the_socket_takes() {
             connection.read_until(|connection| connection.peer.is_closed);
             assert!(
                 connection.peer.opened == expected,
-                "{version:?} {aead:?} {bite_bytes} {limit_bytes} {limit}"
+                "{version:?} {cipher:?} {bite_bytes} {limit_bytes} {limit}"
             );
             assert_eq!(
                 connection.peer.key_updates > 2,
@@ -210,7 +210,7 @@ fn after_the_switch_every_failure_is_the_connections_end() {
     let file = OpenFile::of(temporary(&content(100_000))).unwrap();
     let all = || Queue::from_iter([Piece::file(&file, 0..100_000)]);
     let new = || {
-        let mut connection = Connection::new(Version::Tls13, Aead::Aes256Gcm, 50);
+        let mut connection = Connection::new(Version::Tls13, Cipher::Aes256Gcm, 50);
         let departure = connection.promote(NEW_KEYS, 1).unwrap();
         (connection, departure)
     };
@@ -246,7 +246,7 @@ fn a_key_that_stays_stops_below_its_limit() {
     let bytes = content(1 << 20);
     let file = OpenFile::of(temporary(&bytes)).unwrap();
     for version in [Version::Tls12, Version::Tls13] {
-        let mut connection = Connection::new(version, Aead::Aes128Gcm, 20);
+        let mut connection = Connection::new(version, Cipher::Aes128Gcm, 20);
         let mut departure = connection.promote(ONE_KEY, 1000).unwrap();
         let mut queue = Queue::from_iter([Piece::file(&file, 0..1 << 20)]);
         let fault = loop {
@@ -262,7 +262,7 @@ fn a_key_that_stays_stops_below_its_limit() {
         connection.sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
         connection.control(&mut departure).unwrap();
         connection.read_until(|connection| connection.peer.is_closed);
-        let sequence = connection.calls.sequence(connection.ours.as_fd(), version, Aead::Aes128Gcm);
+        let sequence = connection.calls.sequence(connection.ours.as_fd(), version, Cipher::Aes128Gcm);
         assert!(sequence.unwrap() <= 20);
         let sent = (1 << 20) - queue.remaining_bytes() as usize;
         assert!(sent > 100_000, "most of the key was used: {sent} bytes");
@@ -278,12 +278,12 @@ fn a_departure_is_complete_only_when_tcp_has_everything() {
     let mut waited = false;
     // Whether the last record finds room depends on when the other end reads: it is tried until once it did not.
     let once_more = std::iter::repeat_n(Combination::ALL, 20).flatten();
-    for (number, Combination { version, cipher: aead }) in once_more.enumerate() {
+    for (number, Combination { version, cipher }) in once_more.enumerate() {
         if waited && number >= Combination::ALL.len() {
             break;
         }
         let limit = if version == Version::Tls13 { 9 } else { u64::MAX };
-        let mut connection = Connection::new(version, aead, limit);
+        let mut connection = Connection::new(version, cipher, limit);
         let mut departure = connection.promote(NEW_KEYS, 1).unwrap();
         connection.send_all(&mut departure, [Piece::file(&file, 0..18 * 16_384)], 1 << 20);
         let complete = |connection: &Connection, departure: &Departure| {
@@ -293,11 +293,11 @@ fn a_departure_is_complete_only_when_tcp_has_everything() {
         while !complete(&connection, &departure) {
             waited = true;
             connection.read(1000);
-            assert!(started.elapsed().as_secs() < 20, "it never became complete: {version:?} {aead:?}");
+            assert!(started.elapsed().as_secs() < 20, "it never became complete: {version:?} {cipher:?}");
         }
         linerate_os::socket::finish_sending(&connection.ours).unwrap();
         connection.read_until(|connection| connection.peer.opened.len() >= bytes.len());
-        assert!(connection.peer.opened == bytes, "{version:?} {aead:?}");
+        assert!(connection.peer.opened == bytes, "{version:?} {cipher:?}");
     }
     assert!(waited, "a whole record is more than the socket mostly has room for");
 }
@@ -305,7 +305,7 @@ fn a_departure_is_complete_only_when_tcp_has_everything() {
 #[test]
 fn a_truncated_file_is_told_at_the_right_byte() {
     let file = OpenFile::of(temporary(&content(70_001))).unwrap();
-    let mut connection = Connection::new(Version::Tls13, Aead::Aes128Gcm, u64::MAX);
+    let mut connection = Connection::new(Version::Tls13, Cipher::Aes128Gcm, u64::MAX);
     connection.promote(NEW_KEYS, 1).unwrap();
     let mut queue = Queue::from_iter([Piece::file(&file, 0..100_000)]);
     loop {

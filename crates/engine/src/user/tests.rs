@@ -6,7 +6,7 @@ use crate::{
     source::{OpenFile, Source},
 };
 use linerate_record::{
-    Aead, Event, KeyUpdateRate, Opener, RecordError, RecordHeader, RecordLimit, TrafficKey, Version,
+    Cipher, Event, KeyUpdateRate, Opener, RecordError, RecordHeader, RecordLimit, TrafficKey, Version,
 };
 use std::{
     fs::File,
@@ -16,11 +16,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-struct Counting(Version, Aead, u32);
+struct Counting(Version, Cipher, u32);
 
-fn key(version: Version, aead: Aead, number: u32) -> TrafficKey {
+fn key(version: Version, cipher: Cipher, number: u32) -> TrafficKey {
     let bytes = number.to_be_bytes().repeat(8);
-    TrafficKey::new(version, aead, &bytes[..aead.key_bytes()], bytes[..12].try_into().unwrap()).unwrap()
+    TrafficKey::new(version, cipher, &bytes[..cipher.key_bytes()], bytes[..12].try_into().unwrap()).unwrap()
 }
 
 impl KeySource for Counting {
@@ -33,12 +33,12 @@ impl KeySource for Counting {
     }
 }
 
-fn channel(version: Version, aead: Aead, limit: u64) -> Channel<Counting> {
-    let key = key(version, aead, 1);
+fn channel(version: Version, cipher: Cipher, limit: u64) -> Channel<Counting> {
+    let key = key(version, cipher, 1);
     Channel::new(
-        Sealer::new(&key, 0, RecordLimit::of(aead).lowered_to(limit)).unwrap(),
+        Sealer::new(&key, 0, RecordLimit::of(cipher).lowered_to(limit)).unwrap(),
         Opener::new(&key, 0).unwrap(),
-        Counting(version, aead, 1),
+        Counting(version, cipher, 1),
         KeyUpdateRate::new(u32::MAX),
     )
 }
@@ -75,13 +75,13 @@ fn source(file: &File, is_mapped: bool) -> Rc<OpenFile> {
 /// Sends `pieces` batch by batch and returns what a receiver makes of it.
 fn through(
     version: Version,
-    aead: Aead,
+    cipher: Cipher,
     limit: u64,
     pieces: impl IntoIterator<Item = Piece>,
     sizing: Sizing,
 ) -> Vec<u8> {
     let mut batch = Batch::new(sizing.batch_bytes);
-    let (mut sender, mut receiver) = (channel(version, aead, limit), channel(version, aead, limit));
+    let (mut sender, mut receiver) = (channel(version, cipher, limit), channel(version, cipher, limit));
     let mut queue: Queue = pieces.into_iter().collect();
     let mut plaintext = Vec::new();
     while !queue.is_done() {
@@ -108,7 +108,7 @@ fn what_is_sealed_opens_to_the_pieces() {
         &[(317, 100..101), (3, 199_999..200_003), (0, 5..70_000), (1, 0..0)],
     ];
     for version in [Version::Tls12, Version::Tls13] {
-        for aead in Aead::ALL {
+        for cipher in Cipher::ALL {
             for (case, is_mapped) in cases.iter().flat_map(|case| [(case, false), (case, true)]) {
                 let source = source(&file, is_mapped);
                 let (mut pieces, mut expected) = (Vec::new(), Vec::new());
@@ -127,8 +127,8 @@ fn what_is_sealed_opens_to_the_pieces() {
                     (16_384, 100_001, 0),
                 ] {
                     let sizing = Sizing { record_bytes, batch_bytes, opening_bytes };
-                    let got = through(version, aead, u64::MAX, pieces.clone(), sizing);
-                    assert!(got == expected, "{version:?} {aead:?} {case:?} {sizing:?} {is_mapped}");
+                    let got = through(version, cipher, u64::MAX, pieces.clone(), sizing);
+                    assert!(got == expected, "{version:?} {cipher:?} {case:?} {sizing:?} {is_mapped}");
                 }
             }
         }
@@ -143,7 +143,7 @@ fn key_updates_fall_between_records_wherever_the_limit_says() {
         for is_mapped in [false, true] {
             let pieces = [Piece::file(&source(&file, is_mapped), 0..300_000)];
             let sizing = Sizing { record_bytes: 4096, batch_bytes: 65_536, opening_bytes: 0 };
-            let got = through(Version::Tls13, Aead::Aes128Gcm, limit, pieces, sizing);
+            let got = through(Version::Tls13, Cipher::Aes128Gcm, limit, pieces, sizing);
             assert!(got == bytes, "limit {limit}");
         }
     }
@@ -158,7 +158,7 @@ fn a_truncated_file_is_a_fault_at_the_right_byte() {
         let file = temporary(&bytes);
         let mut queue = Queue::from_iter([Piece::file(&source(&file, mapped), 0..100_000)]);
         let mut batch = Batch::new(sizing.batch_bytes);
-        let mut sender = channel(Version::Tls13, Aead::Aes256Gcm, u64::MAX);
+        let mut sender = channel(Version::Tls13, Cipher::Aes256Gcm, u64::MAX);
         assert!(matches!(batch.seal(&mut sender, &mut queue, sizing), Ok(Sealed::Records)));
         file.set_len(70_001).unwrap();
         match batch.seal(&mut sender, &mut queue, sizing) {
@@ -179,7 +179,7 @@ fn after(mapped: bool, change: impl Fn(&mut File)) -> Result<Sealed, Fault> {
     let mut queue = Queue::from_iter([Piece::file(&source(&file, mapped), 0..100_000)]);
     let sizing = Sizing { record_bytes: 16_384, batch_bytes: 3 * 16_406, opening_bytes: 0 };
     let mut batch = Batch::new(sizing.batch_bytes);
-    let mut sender = channel(Version::Tls13, Aead::Aes256Gcm, u64::MAX);
+    let mut sender = channel(Version::Tls13, Cipher::Aes256Gcm, u64::MAX);
     assert!(matches!(batch.seal(&mut sender, &mut queue, sizing), Ok(Sealed::Records)));
     assert_eq!(queue.remaining_bytes(), 100_000 - 49_152);
     change(writer);
@@ -271,7 +271,7 @@ fn a_tls12_connection_ends_at_its_limit() {
     let file = temporary(&bytes);
     let sizing = Sizing { record_bytes: 1000, batch_bytes: 16_384, opening_bytes: 0 };
     let mut batch = Batch::new(sizing.batch_bytes);
-    let mut sender = channel(Version::Tls12, Aead::Aes128Gcm, 7);
+    let mut sender = channel(Version::Tls12, Cipher::Aes128Gcm, 7);
     let mut queue = Queue::from_iter([Piece::file(&source(&file, false), 0..100_000)]);
     assert!(matches!(batch.seal(&mut sender, &mut queue, sizing), Ok(Sealed::Records)));
     assert_eq!(queue.remaining_bytes(), 95_000, "seven records less the two kept back");
@@ -308,7 +308,7 @@ fn the_seeded_faults_of_many_small_turns_lose_nothing() {
             batch_bytes: 1 + random(200_000) as usize,
             opening_bytes: random(40_000) as usize,
         };
-        let got = through(Version::Tls13, Aead::Aes128Gcm, 3 + random(40), pieces.clone(), sizing);
+        let got = through(Version::Tls13, Cipher::Aes128Gcm, 3 + random(40), pieces.clone(), sizing);
         assert!(got == expected, "{pieces:?} {sizing:?}");
     }
 }
@@ -331,7 +331,7 @@ fn what_leaves_in_the_first_round_trip_is_whole_records() {
     let sealed = |is_mapped, opening_bytes| {
         let sizing = Sizing { record_bytes: 16_384, batch_bytes: 65_160, opening_bytes };
         let mut batch = Batch::new(sizing.batch_bytes);
-        let mut sender = channel(Version::Tls13, Aead::Aes256Gcm, u64::MAX);
+        let mut sender = channel(Version::Tls13, Cipher::Aes256Gcm, u64::MAX);
         let body = Piece::file(&source(&file, is_mapped), 0..100_000);
         let mut queue = Queue::from_iter([Piece::Bytes(content(250)), body]);
         batch.seal(&mut sender, &mut queue, sizing).unwrap();

@@ -183,7 +183,7 @@ pub fn run(
 
 /// The record layer on what the handshake left.
 pub fn channel(established: Established) -> Channel<KeySchedule> {
-    let limit = RecordLimit::of(established.cipher_suite.aead());
+    let limit = RecordLimit::of(established.cipher_suite.cipher());
     established.into_channel(limit, false, KeyUpdateRate::new(100)).unwrap()
 }
 

@@ -16,7 +16,7 @@ use linerate_engine::{
 use linerate_kernel_model::{Counting, Nic, Script, Simulated, channel, content, temporary};
 use linerate_os::socket::connected_pair;
 use linerate_placement::{Cipher, Costs, EngineCosts, Name};
-use linerate_record::{Aead, Channel, ContentType, RecordError, Version};
+use linerate_record::{Channel, ContentType, RecordError, Version};
 use std::{net::TcpStream, path::Path, rc::Rc, thread::JoinHandle};
 
 const BYTES: usize = 300_001;
@@ -94,8 +94,8 @@ fn reader(theirs: TcpStream, channel: Channel<Counting>) -> JoinHandle<Vec<u8>> 
 /// held up at most.
 async fn send(workplace: &Rc<Workplace>, version: Version) -> (Engine, Duration) {
     let (ours, theirs) = connected_pair(None).unwrap();
-    let reader = reader(theirs, channel(version, Aead::Aes128Gcm, u64::MAX));
-    let protection = Protection::Tls(Box::new(channel(version, Aead::Aes128Gcm, u64::MAX)));
+    let reader = reader(theirs, channel(version, Cipher::Aes128Gcm, u64::MAX));
+    let protection = Protection::Tls(Box::new(channel(version, Cipher::Aes128Gcm, u64::MAX)));
     let stream = tokio::net::TcpStream::from_std(ours).unwrap();
     let mut link = Link::new(stream, workplace.watches.enter(), Rc::clone(workplace), protection);
     let (head, body) = (content(317), content(BYTES));
@@ -126,7 +126,7 @@ async fn send(workplace: &Rc<Workplace>, version: Version) -> (Engine, Duration)
 async fn nothing_is_sealed_while_sealed_bytes_wait() {
     let (workplace, _) = auto(1.0);
     let (ours, theirs) = connected_pair(None).unwrap();
-    let protection = Protection::Tls(Box::new(channel(Version::Tls13, Aead::Aes128Gcm, u64::MAX)));
+    let protection = Protection::Tls(Box::new(channel(Version::Tls13, Cipher::Aes128Gcm, u64::MAX)));
     let stream = tokio::net::TcpStream::from_std(ours).unwrap();
     let mut link = Link::new(stream, workplace.watches.enter(), Rc::clone(&workplace), protection);
     let Protection::Tls(channel) = &mut link.protection else { panic!("it was made so") };
@@ -136,7 +136,7 @@ async fn nothing_is_sealed_while_sealed_bytes_wait() {
     assert!(matches!(link.turn(&mut queue), Err(Ending::Record(RecordError::Misuse(_)))));
     assert_eq!(queue.remaining_bytes(), 6);
     // What sends a response lets it go first.
-    let reader = reader(theirs, self::channel(Version::Tls13, Aead::Aes128Gcm, u64::MAX));
+    let reader = reader(theirs, self::channel(Version::Tls13, Cipher::Aes128Gcm, u64::MAX));
     link.send(&mut queue).await.unwrap();
     drop(link);
     assert_eq!(reader.join().unwrap(), b"firstsecond");
@@ -298,7 +298,7 @@ async fn what_the_socket_took_of_a_response_that_is_cut_is_counted_and_no_more()
         let (workplace, _) = workplace_with("user", Costs::defaults(), TAKES, false);
         let (ours, mut theirs) = connected_pair(Some(20_000)).unwrap();
         let protection = if is_secure {
-            Protection::Tls(Box::new(channel(Version::Tls13, Aead::Aes128Gcm, u64::MAX)))
+            Protection::Tls(Box::new(channel(Version::Tls13, Cipher::Aes128Gcm, u64::MAX)))
         } else {
             Protection::Plain
         };

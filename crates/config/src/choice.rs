@@ -56,9 +56,9 @@ pub(crate) fn shortened(text: &str) -> String {
     quoted
 }
 
-/// Gives an enum its words, both ways; a last literal ends the message about a wrong word.
+/// Gives an enum its words, both ways.
 macro_rules! words {
-    ($type:ty, $what:literal, [$($name:literal => $variant:ident),+ $(,)?] $(, $note:literal)?) => {
+    ($type:ty, $what:literal, [$($name:literal => $variant:ident),+ $(,)?]) => {
         impl $type {
             /// The words that name the values.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
@@ -74,7 +74,7 @@ macro_rules! words {
             type Err = Error;
 
             fn from_str(word: &str) -> Result<Self, Error> {
-                choose($what, word, &[$(($name, <$type>::$variant)),+], concat!("" $(, $note)?))
+                choose($what, word, &[$(($name, <$type>::$variant)),+], "")
             }
         }
 
@@ -125,22 +125,6 @@ pub enum Symlinks {
 }
 words!(Symlinks, "symlink rule", ["within" => Within, "refused" => Refused, "anywhere" => Anywhere]);
 
-/// A version of TLS that is spoken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TlsVersion {
-    /// TLS 1.2, RFC 5246.
-    #[default]
-    Version12,
-    /// TLS 1.3, RFC 8446.
-    Version13,
-}
-words!(
-    TlsVersion,
-    "TLS version",
-    ["1.2" => Version12, "1.3" => Version13],
-    "; TLS 1.1 and older are not spoken, because RFC 8996 forbids them"
-);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,12 +143,6 @@ mod tests {
         assert_eq!(
             message,
             "unknown engine \"usr\"; did you mean \"user\"? (allowed: auto, user, kernel, nic)"
-        );
-        let message = "1.1".parse::<TlsVersion>().unwrap_err().to_string();
-        assert_eq!(
-            message,
-            "unknown TLS version \"1.1\" (allowed: 1.2, 1.3; TLS 1.1 and older are not spoken, because RFC 8996 forbids \
-             them)"
         );
     }
 

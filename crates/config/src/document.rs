@@ -193,8 +193,12 @@ impl<'a> Value<'a> {
     }
 
     pub(crate) fn parsed<T: FromStr<Err = Error>>(self) -> Option<T> {
+        self.parsed_by(str::parse)
+    }
+
+    pub(crate) fn parsed_by<T>(self, parse: fn(&str) -> Result<T, Error>) -> Option<T> {
         let text = self.text()?;
-        self.kept(text.parse())
+        self.kept(parse(text))
     }
 
     pub(crate) fn boolean(self) -> Option<bool> {

@@ -11,6 +11,7 @@ use crate::keys::Section;
 use crate::rules::{Draft, Said, SiteDraft};
 use crate::settings::{CalibrationFile, KernelEngine, Limits, Placement, Timeouts, Tls, UserEngine};
 use crate::site::{CacheControlRule, CertificateFiles, HeaderRule, SitePolicy};
+use crate::tls_names::{parse_group, parse_suite, parse_version};
 use crate::unclosed::Unclosed;
 use crate::{AdminAddress, Error, Fault, Hsts, ListenAddress, LogTarget, Origin, site_name};
 
@@ -128,11 +129,13 @@ fn read_log_target(value: Value<'_>) -> Option<LogTarget> {
 }
 
 fn read_tls(table: Table<'_>, tls: &mut Tls) {
-    table.set("minimum_version", &mut tls.minimum_version, Value::parsed);
+    table.set("minimum_version", &mut tls.minimum_version, |value| value.parsed_by(parse_version));
     table.set("cipher_suites", &mut tls.cipher_suites, |value| {
-        value.kept(value.list(Value::parsed)?.try_into()).map(Some)
+        value.kept(value.list(|name| name.parsed_by(parse_suite))?.try_into()).map(Some)
     });
-    table.set("groups", &mut tls.groups, |value| value.kept(value.list(Value::parsed)?.try_into()).map(Some));
+    table.set("groups", &mut tls.groups, |value| {
+        value.kept(value.list(|name| name.parsed_by(parse_group))?.try_into()).map(Some)
+    });
     table.set("session_tickets", &mut tls.session_tickets, Value::boolean);
     table.set("handshakes_in_flight", &mut tls.handshakes_in_flight_limit, |value| {
         value.integer(1..=1_000_000)

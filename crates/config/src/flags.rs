@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use linerate_suite::Version;
+
 use crate::rules::{Draft, Said, SiteDraft};
 use crate::settings::CalibrationFile;
 use crate::site::CertificateFiles;
 use crate::{
     CipherSuites, CpuList, EngineChoice, Fault, Groups, Hsts, ListenAddress, LogFormat, LogTarget, Origin,
-    Symlinks, TlsVersion,
+    Symlinks,
 };
 
 /// What the command line said, already parsed. Paths are relative to the current folder. The rules by which flags
@@ -37,7 +39,7 @@ pub struct Flags {
     /// `--log-format`
     pub log_format: Option<LogFormat>,
     /// `--tls-min`
-    pub minimum_version: Option<TlsVersion>,
+    pub minimum_version: Option<Version>,
     /// `--ciphers`: instead of the file's list.
     pub cipher_suites: Option<CipherSuites>,
     /// `--groups`: instead of the file's list.

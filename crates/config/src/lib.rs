@@ -32,7 +32,6 @@
 )]
 
 mod choice;
-mod cipher_suite;
 mod cpu_list;
 mod document;
 mod error;
@@ -49,12 +48,12 @@ mod settings;
 mod site;
 mod site_name;
 mod source;
+mod tls_names;
 mod toml_fault;
 mod unclosed;
 mod verify;
 
-pub use choice::{EngineChoice, LogFormat, Symlinks, TlsVersion, nearest};
-pub use cipher_suite::{CipherSuite, CipherSuites, Group, Groups};
+pub use choice::{EngineChoice, LogFormat, Symlinks, nearest};
 pub use cpu_list::{CpuList, cpu_ranges};
 pub use error::{Error, Fault, Origin, Position};
 pub use flags::Flags;
@@ -70,4 +69,5 @@ pub use settings::{
 };
 pub use site::{CacheControlRule, CertificateFiles, HeaderRule, Site, SitePolicy};
 pub use source::Source;
+pub use tls_names::{CipherSuites, Groups, VERSION_NAMES, parse_version};
 pub use toml_fault::toml_fault;

@@ -172,7 +172,7 @@ impl Draft {
         if !usable {
             let origin = self.cipher_suites_origin.as_ref().unwrap_or(&self.origin);
             let message = format!(
-                "none of the cipher suites belongs to TLS {minimum_version}, the oldest version to be spoken: add one, \
+                "none of the cipher suites belongs to {minimum_version}, the oldest version to be spoken: add one, \
                  like TLS_AES_256_GCM_SHA384"
             );
             push(faults, origin, message);

@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use linerate_http::{DEFAULT_RANGES_LIMIT, RequestLimits};
+use linerate_suite::Version;
 
 use crate::{
     CipherSuites, CpuList, EngineChoice, Error, Groups, Listener, ListenerKind, LogFormat, Network, Origin,
-    Site, TlsVersion,
+    Site,
 };
 
 /// Everything the operator said, or the default where nothing was said.
@@ -68,7 +69,7 @@ impl Settings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     /// The oldest version spoken.
-    pub minimum_version: TlsVersion,
+    pub minimum_version: Version,
     /// The suites spoken, most preferred first; `None` leaves the choice to the TLS library. At least one can be used
     /// with `minimum_version`.
     pub cipher_suites: Option<CipherSuites>,
@@ -90,7 +91,7 @@ pub struct Tls {
 impl Default for Tls {
     fn default() -> Self {
         Tls {
-            minimum_version: TlsVersion::Version12,
+            minimum_version: Version::Tls12,
             cipher_suites: None,
             groups: None,
             session_tickets: true,

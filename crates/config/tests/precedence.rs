@@ -1,10 +1,9 @@
 //! Flags over file over defaults.
 
+use linerate_suite::Version;
 use std::path::{Path, PathBuf};
 
-use linerate_config::{
-    CipherSuite, EngineChoice, Error, Flags, LogFormat, LogTarget, Settings, Source, Symlinks, TlsVersion,
-};
+use linerate_config::{EngineChoice, Error, Flags, LogFormat, LogTarget, Settings, Source, Symlinks};
 
 const FILE: &str = r#"
 listen = ["127.0.0.1:1", "http://127.0.0.1:2"]
@@ -71,7 +70,7 @@ fn flags_replace_what_the_file_says() {
         engine: Some(EngineChoice::User),
         access_log: Some(LogTarget::Stdout),
         log_format: Some(LogFormat::Combined),
-        minimum_version: Some(TlsVersion::Version13),
+        minimum_version: Some(Version::Tls13),
         cipher_suites: Some("TLS_CHACHA20_POLY1305_SHA256".parse().unwrap()),
         groups: Some("P-384".parse().unwrap()),
         ..Flags::default()
@@ -85,8 +84,8 @@ fn flags_replace_what_the_file_says() {
     assert_eq!(settings.engine, EngineChoice::User);
     let log = settings.access_log.unwrap();
     assert_eq!((log.target, log.format), (LogTarget::Stdout, LogFormat::Combined));
-    assert_eq!(settings.tls.minimum_version, TlsVersion::Version13);
-    assert_eq!(settings.tls.cipher_suites.unwrap().as_slice(), [CipherSuite::Tls13Chacha20Poly1305Sha256]);
+    assert_eq!(settings.tls.minimum_version, Version::Tls13);
+    assert_eq!(settings.tls.cipher_suites.unwrap().to_string(), "TLS_CHACHA20_POLY1305_SHA256");
     assert_eq!(settings.tls.groups.unwrap().to_string(), "P-384");
 }
 
@@ -149,7 +148,7 @@ fn rules_hold_between_flags_and_file_and_name_the_flag() {
     let flags = Flags {
         workers: Some(9.try_into().unwrap()),
         cipher_suites: Some("ECDHE-RSA-AES128-GCM-SHA256".parse().unwrap()),
-        minimum_version: Some(TlsVersion::Version13),
+        minimum_version: Some(Version::Tls13),
         ..Flags::default()
     };
     let error = Settings::from_toml(Path::new("f"), FILE.as_bytes(), &flags).unwrap_err().to_string();

@@ -1,7 +1,6 @@
 //! The command line: every command, flag and help text. Man page and completions are made from it.
 
 use std::ffi::OsStr;
-use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -13,8 +12,9 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use linerate_config::{
     AdminAddress, CipherSuites, CpuList, EngineChoice, Error, Flags, Groups, Hsts, ListenAddress, LogFormat,
-    LogTarget, Source, Symlinks, TlsVersion,
+    LogTarget, Source, Symlinks, VERSION_NAMES, parse_version,
 };
+use linerate_suite::Version;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -129,7 +129,7 @@ pub(crate) struct ServeArguments {
     no_listing: bool,
 
     /// Follow symbolic links within DIR (the default), never, or anywhere
-    #[arg(long, value_name = "RULE", value_parser = one_of::<Symlinks>(Symlinks::NAMES))]
+    #[arg(long, value_name = "RULE", value_parser = one_of(Symlinks::NAMES, Symlinks::from_str))]
     symlinks: Option<Symlinks>,
 
     /// Where to listen: ADDRESS:PORT, http://ADDRESS:PORT or redirect://ADDRESS:PORT
@@ -158,8 +158,8 @@ pub(crate) struct ServeArguments {
     key: Vec<PathBuf>,
 
     /// Oldest TLS version to speak
-    #[arg(long, value_name = "VERSION", help_heading = "TLS", value_parser = one_of::<TlsVersion>(TlsVersion::NAMES))]
-    tls_min: Option<TlsVersion>,
+    #[arg(long, value_name = "VERSION", help_heading = "TLS", value_parser = one_of(VERSION_NAMES, parse_version))]
+    tls_min: Option<Version>,
 
     /// Cipher suites to speak, most preferred first, by OpenSSL's or IANA's names
     ///
@@ -187,7 +187,7 @@ pub(crate) struct ServeArguments {
     cpus: Option<CpuList>,
 
     /// What encrypts the bulk of a connection
-    #[arg(long, value_name = "ENGINE", help_heading = "Workers", value_parser = one_of::<EngineChoice>(EngineChoice::NAMES))]
+    #[arg(long, value_name = "ENGINE", help_heading = "Workers", value_parser = one_of(EngineChoice::NAMES, EngineChoice::from_str))]
     engine: Option<EngineChoice>,
 
     /// What engines cost on this machine, as `linerate calibrate` measured it: what --engine auto decides by
@@ -199,7 +199,7 @@ pub(crate) struct ServeArguments {
     access_log: Option<LogTarget>,
 
     /// How requests are logged
-    #[arg(long, value_name = "FORMAT", help_heading = "Log", value_parser = one_of::<LogFormat>(LogFormat::NAMES))]
+    #[arg(long, value_name = "FORMAT", help_heading = "Log", value_parser = one_of(LogFormat::NAMES, LogFormat::from_str))]
     log_format: Option<LogFormat>,
 }
 
@@ -254,23 +254,20 @@ pub(crate) fn usage_error(command: &str, message: &str) -> clap::Error {
 
 /// Parses one of a few words, which help and completions then know. What is wrong with another word is said as the
 /// configuration file's reader says it.
-pub(crate) fn one_of<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
-where
-    T: FromStr<Err = Error> + Clone + Send + Sync + 'static,
-{
-    OneOf { names, value: PhantomData }
+pub(crate) fn one_of<T: Clone + Send + Sync + 'static>(
+    names: &'static [&'static str],
+    parse: fn(&str) -> Result<T, Error>,
+) -> impl TypedValueParser<Value = T> {
+    OneOf { names, parse }
 }
 
 #[derive(Clone)]
 struct OneOf<T> {
     names: &'static [&'static str],
-    value: PhantomData<fn() -> T>,
+    parse: fn(&str) -> Result<T, Error>,
 }
 
-impl<T> TypedValueParser for OneOf<T>
-where
-    T: FromStr<Err = Error> + Clone + Send + Sync + 'static,
-{
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for OneOf<T> {
     type Value = T;
 
     fn parse_ref(
@@ -279,7 +276,8 @@ where
         argument: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<T, clap::Error> {
-        StringValueParser::new().try_map(|name| name.parse::<T>()).parse_ref(command, argument, value)
+        let parse = self.parse;
+        StringValueParser::new().try_map(move |name| parse(&name)).parse_ref(command, argument, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

@@ -9,10 +9,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use linerate_config::{CipherSuites, CpuList, Groups, TlsVersion, parse_duration_ms, parse_size_bytes};
-use linerate_load::plan::{
-    BodyUse, CipherSuite, Group, Plan, RangeChoice, SocketShape, Trust, Until, Version,
+use linerate_config::{
+    CipherSuites, CpuList, Groups, VERSION_NAMES, parse_duration_ms, parse_size_bytes, parse_version,
 };
+use linerate_load::plan::{BodyUse, Plan, RangeChoice, SocketShape, Trust, Until, Version};
 use linerate_load::report::LoadReport;
 use linerate_load::summary::Summary;
 use linerate_load::{LoadError, Sayings, Target, csv};
@@ -125,8 +125,8 @@ pub(crate) struct LoadArguments {
     mss: Option<u32>,
 
     /// The one TLS version to offer [default: both]
-    #[arg(long, value_name = "VERSION", help_heading = "TLS", value_parser = one_of::<TlsVersion>(TlsVersion::NAMES))]
-    tls: Option<TlsVersion>,
+    #[arg(long, value_name = "VERSION", help_heading = "TLS", value_parser = one_of(VERSION_NAMES, parse_version))]
+    tls: Option<Version>,
 
     /// Cipher suites to offer, most preferred first, by OpenSSL's or IANA's names, separated by , or :
     #[arg(long, value_name = "NAME", help_heading = "TLS")]
@@ -167,13 +167,6 @@ pub(crate) struct LoadArguments {
 
 impl LoadArguments {
     fn plan(self) -> Plan {
-        let version = self.tls.map(|version| match version {
-            TlsVersion::Version12 => Version::Tls12,
-            TlsVersion::Version13 => Version::Tls13,
-        });
-        // Both crates name the same suites and groups; a test of crates/server holds them together.
-        let suites = self.cipher.as_ref().map_or(&[][..], CipherSuites::as_slice).iter();
-        let groups = self.group.as_ref().map_or(&[][..], Groups::as_slice).iter();
         Plan {
             targets: self.urls,
             connections: self.connections,
@@ -188,9 +181,9 @@ impl LoadArguments {
             spin: self.spin,
             shape: SocketShape { receive_buffer_bytes: self.receive_buffer, segment_bytes: self.mss },
             resume: self.resume,
-            version,
-            cipher_suites: suites.filter_map(|suite| CipherSuite::named(suite.iana_name())).collect(),
-            groups: groups.filter_map(|group| Group::named(group.name())).collect(),
+            version: self.tls,
+            cipher_suites: self.cipher.map_or_else(Vec::new, |suites| suites.as_slice().to_vec()),
+            groups: self.group.map_or_else(Vec::new, |groups| groups.as_slice().to_vec()),
             trust: match self.ca {
                 Some(file) => Trust::File(file),
                 None if self.insecure => Trust::Anyone,

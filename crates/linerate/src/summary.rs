@@ -3,10 +3,11 @@
 use std::fmt;
 
 use linerate_config::{
-    AccessLog, EngineChoice, Listener, ListenerKind, Origin, Settings, Site, SitePolicy, TlsVersion,
-    duration_text, size_text,
+    AccessLog, EngineChoice, Listener, ListenerKind, Origin, Settings, Site, SitePolicy, duration_text,
+    size_text,
 };
 use linerate_http::HeaderBlock;
+use linerate_suite::Version;
 
 /// Displays settings, one fact a line.
 pub(crate) struct Summary<'a>(pub(crate) &'a Settings);
@@ -63,8 +64,8 @@ fn workers_text(settings: &Settings) -> String {
 fn write_tls(formatter: &mut fmt::Formatter<'_>, settings: &Settings) -> fmt::Result {
     let tls = &settings.tls;
     let versions = match tls.minimum_version {
-        TlsVersion::Version12 => "1.2, 1.3",
-        TlsVersion::Version13 => "1.3",
+        Version::Tls12 => "1.2, 1.3",
+        Version::Tls13 => "1.3",
     };
     line(formatter, "TLS versions", versions)?;
     if let Some(suites) = &tls.cipher_suites {

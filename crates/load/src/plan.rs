@@ -104,7 +104,7 @@ impl Plan {
     /// What connections offer.
     pub(crate) fn tls_policy(&self) -> TlsPolicy {
         let suites = match self.cipher_suites.as_slice() {
-            [] => CipherSuite::preferred_here(),
+            [] => TlsPolicy::default().cipher_suites,
             chosen => chosen.to_vec(),
         };
         let is_wanted = |suite: &CipherSuite| self.version.is_none_or(|version| version == suite.version());

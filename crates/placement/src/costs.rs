@@ -70,8 +70,8 @@ impl Costs {
     /// is for.
     #[must_use]
     pub fn defaults() -> Self {
-        const USER_AEAD_NS: [f64; 3] = [0.065, 0.083, 0.43];
-        const KERNEL_NS: [f64; 3] = [0.20, 0.22, 0.60];
+        const USER_AEAD_NS: [f64; Cipher::ALL.len()] = [0.065, 0.083, 0.43];
+        const KERNEL_NS: [f64; Cipher::ALL.len()] = [0.20, 0.22, 0.60];
         const COPY_TO_SOCKET_NS: f64 = 0.083;
         const BOUNCE_COPY_NS: f64 = 0.11;
         let user = USER_AEAD_NS.map(|aead_ns| EngineCosts {
@@ -94,7 +94,7 @@ impl Costs {
             per_byte_ns: BOUNCE_COPY_NS,
             ..sendfile
         };
-        Self { engines: [user, kernel, [nic; 3]], nic_limits: NicLimits::DEFAULT }
+        Self { engines: [user, kernel, [nic; Cipher::ALL.len()]], nic_limits: NicLimits::DEFAULT }
     }
 }
 

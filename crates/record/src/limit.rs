@@ -14,14 +14,10 @@ impl RecordLimit {
     /// The least limit that leaves room for application data: one record, a key update and a `close_notify`.
     pub const MINIMUM: u64 = RESERVED_FOR_CONTROL + 1;
 
-    /// The limit of a cipher. AES-GCM: 2^24 full records, below RFC 8446 5.5's 2^24.5. ChaCha20-Poly1305 has none
-    /// before the sequence number would wrap; 2^48 keeps arithmetic far from that edge.
+    /// The limit of a cipher: [`Cipher::records_per_key`].
     #[must_use]
     pub fn of(cipher: Cipher) -> Self {
-        match cipher {
-            Cipher::Aes128Gcm | Cipher::Aes256Gcm => Self(1 << 24),
-            Cipher::ChaCha20Poly1305 => Self(1 << 48),
-        }
+        Self(cipher.records_per_key())
     }
 
     /// A lower limit, set by configuration; never above the cipher's own and never below [`RecordLimit::MINIMUM`].

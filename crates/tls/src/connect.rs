@@ -3,6 +3,7 @@
 //! As on the server's side rustls is handed exactly one record at a time until the handshake is over, so that what
 //! follows it (session tickets, the first response) is the record layer's.
 
+use crate::policy::{group_of, suite_of};
 use crate::{
     Chain, CipherSuite, DirectionSecrets, Group, HANDSHAKE_LIMIT_BYTES,
     connector::{CLIENT_PROTOCOL, ConnectFailure, Connector},
@@ -185,12 +186,12 @@ impl ClientHandshake {
         };
         let cipher_suite = connection
             .negotiated_cipher_suite()
-            .and_then(CipherSuite::of)
+            .and_then(suite_of)
             .ok_or_else(|| internal("no cipher suite was agreed"))?;
         if connection.alpn_protocol().is_some_and(|agreed| agreed != CLIENT_PROTOCOL) {
             return Err(ConnectFailure::new("protocol", "the server chose another protocol than http/1.1"));
         }
-        let group = connection.negotiated_key_exchange_group().and_then(|group| Group::of(group.name()));
+        let group = connection.negotiated_key_exchange_group().and_then(|group| group_of(group.name()));
         let resumed = connection.handshake_kind() == Some(HandshakeKind::Resumed);
         let server_certificates = Chain::shown(connection.peer_certificates().unwrap_or_default());
         let (secrets, kernel_connection) = connection.dangerous_into_kernel_connection()?;

@@ -3,8 +3,9 @@
 //! rustls is handed exactly one record at a time until the handshake is over. Handed more, it would take what follows
 //! the client's Finished for itself: request bytes, and a KeyUpdate whose answer would be lost with it.
 
+use crate::policy::{group_of, suite_of};
 use crate::{
-    Acceptor, CipherSuite, DirectionSecrets, Established, FailureKind, Group, HandshakeFailure, KeySchedule,
+    Acceptor, DirectionSecrets, Established, FailureKind, HandshakeFailure, KeySchedule,
     acceptor::APPLICATION_PROTOCOLS,
     established::traffic_key,
     first_bytes::{ClientHint, FirstBytes, is_before_tls12, recognise},
@@ -300,9 +301,9 @@ impl Handshake {
         };
         let cipher_suite = connection
             .negotiated_cipher_suite()
-            .and_then(CipherSuite::of)
+            .and_then(suite_of)
             .ok_or_else(|| internal("no cipher suite was agreed"))?;
-        let group = connection.negotiated_key_exchange_group().and_then(|group| Group::of(group.name()));
+        let group = connection.negotiated_key_exchange_group().and_then(|group| group_of(group.name()));
         let resumed = connection.handshake_kind() == Some(HandshakeKind::Resumed);
         let application_protocol = connection.alpn_protocol().and_then(|agreed| {
             APPLICATION_PROTOCOLS.into_iter().find(|protocol| protocol.as_bytes() == agreed)

@@ -5,27 +5,16 @@ mod support;
 
 use linerate_record::{Cipher, Version};
 use linerate_tls::{CipherSuite, FailureKind, Group, SiteCertificates, TlsPolicy};
-use rustls::{NamedGroup, SignatureScheme, SupportedCipherSuite, crypto::aws_lc_rs};
+use rustls::{SignatureScheme, SupportedCipherSuite, crypto::aws_lc_rs};
 use support::{Algorithm, Pki, acceptor, exchange, one_site, run};
 
 fn rustls_suite(suite: CipherSuite) -> SupportedCipherSuite {
-    // rustls calls the suites of TLS 1.3 TLS13_AES_..., IANA TLS_AES_...
-    let name = match suite.version() {
-        Version::Tls13 => suite.iana_name().replacen("TLS_", "TLS13_", 1),
-        Version::Tls12 => suite.iana_name().to_owned(),
-    };
     let mut all = aws_lc_rs::ALL_CIPHER_SUITES.iter();
-    *all.find(|known| format!("{:?}", known.suite()) == name).unwrap()
+    *all.find(|known| u16::from(known.suite()) == suite.code_point()).unwrap()
 }
 
 fn rustls_group(group: Group) -> &'static dyn rustls::crypto::SupportedKxGroup {
-    let name = match group {
-        Group::X25519MlKem768 => NamedGroup::X25519MLKEM768,
-        Group::X25519 => NamedGroup::X25519,
-        Group::Secp256r1 => NamedGroup::secp256r1,
-        Group::Secp384r1 => NamedGroup::secp384r1,
-    };
-    *aws_lc_rs::ALL_KX_GROUPS.iter().find(|known| known.name() == name).unwrap()
+    *aws_lc_rs::ALL_KX_GROUPS.iter().find(|known| u16::from(known.name()) == group.code_point()).unwrap()
 }
 
 fn fits(suite: CipherSuite, algorithm: Algorithm) -> bool {
@@ -39,7 +28,7 @@ fn every_combination_is_established_and_its_keys_work() {
         let mut pki = Pki::new();
         let files = pki.issue("own", algorithm, &["site.example"]);
         let acceptor = acceptor(TlsPolicy::default(), one_site(vec![files]));
-        for suite in CipherSuite::all().filter(|suite| fits(*suite, algorithm)) {
+        for suite in CipherSuite::ALL.into_iter().filter(|suite| fits(*suite, algorithm)) {
             for group in Group::ALL {
                 if suite.version() == Version::Tls12 && group == Group::X25519MlKem768 {
                     continue;
@@ -150,7 +139,7 @@ fn the_name_leads_to_the_site() {
 fn our_order_rules_but_chacha20_goes_to_those_who_put_it_first() {
     let mut pki = Pki::new();
     let files = pki.issue("own", Algorithm::EcdsaP256, &["site.example"]);
-    let suites: Vec<_> = CipherSuite::all().collect();
+    let suites: Vec<_> = CipherSuite::ALL.to_vec();
     let policy = TlsPolicy { cipher_suites: suites, ..TlsPolicy::default() };
     let acceptor = acceptor(policy, one_site(vec![files]));
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
@@ -161,7 +150,7 @@ fn our_order_rules_but_chacha20_goes_to_those_who_put_it_first() {
         ] {
             let mut builder = pki.client();
             builder.versions = vec![version];
-            let mut offered: Vec<_> = CipherSuite::all().collect();
+            let mut offered: Vec<_> = CipherSuite::ALL.to_vec();
             offered.sort_by_key(|suite| suite.cipher() != first);
             builder.suites = offered.into_iter().map(rustls_suite).collect();
             let (established, _) = run(&acceptor, &mut builder.connect("site.example")).unwrap();

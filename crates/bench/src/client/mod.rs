@@ -6,7 +6,7 @@ pub(crate) mod wrk;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::definition::{Handshake, TlsVersion, Workload};
+use crate::definition::{Handshake, Workload};
 use crate::files::Files;
 
 /// Where load clients run.
@@ -229,7 +229,7 @@ fn arguments(order: &Order<'_>, connections: u32, threads: Option<usize>, ca: Op
     }
     if let Some(ca) = ca {
         add("--ca", Some(ca.to_string_lossy().into_owned()));
-        add("--tls", Some(if workload.tls == TlsVersion::Version12 { "1.2" } else { "1.3" }.to_owned()));
+        add("--tls", Some(workload.tls.number().to_owned()));
         if let Some(cipher) = &workload.cipher {
             add("--cipher", Some(cipher.clone()));
         }

@@ -8,8 +8,10 @@
 use std::fs;
 use std::path::Path;
 
+use linerate_suite::Version;
+
 use super::{Aim, ClientCommand, Clients, Order};
-use crate::definition::{Handshake, LoadProgram, TlsVersion, Workload};
+use crate::definition::{Handshake, LoadProgram, Workload};
 use crate::files::Files;
 use crate::servers::{find_program, not_installed};
 
@@ -113,10 +115,8 @@ pub(crate) fn command(order: &Order<'_>, cores: usize, folder: &Path) -> std::io
 
 /// What OpenSSL's clients are to offer.
 fn openssl_configuration(workload: &Workload) -> String {
-    let (version, suites) = match workload.tls {
-        TlsVersion::Version12 => ("TLSv1.2", "CipherString"),
-        TlsVersion::Version13 => ("TLSv1.3", "Ciphersuites"),
-    };
+    let version = workload.tls.label();
+    let suites = if workload.tls == Version::Tls12 { "CipherString" } else { "Ciphersuites" };
     let suites = workload.cipher.as_ref().map(|suite| format!("{suites} = {suite}\n")).unwrap_or_default();
     let groups = workload.group.as_ref().map(|group| format!("Groups = {group}\n")).unwrap_or_default();
     format!(

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 pub(crate) use workload::is_of_tls;
 pub use workload::{
-    CacheState, CertificateKind, Handshake, LoadProgram, TlsVersion, VARIABLES, VariableDocument, Workload,
+    CacheState, CertificateKind, Handshake, LoadProgram, VARIABLES, VariableDocument, Workload,
 };
 
 use crate::result::{PublishedSeries, Target, Variable};

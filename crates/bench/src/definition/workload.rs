@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use linerate_config::nearest;
+use linerate_suite::Version;
 
 use crate::network::{NetworkKind, Sending};
 use crate::result::Variable;
@@ -26,7 +27,7 @@ pub struct Workload {
     /// What connections begin with.
     pub handshake: Handshake,
     /// The version of TLS.
-    pub tls: TlsVersion,
+    pub tls: Version,
     /// The cipher suite; the client's first choice where there is none.
     pub cipher: Option<String>,
     /// The key exchange group; the client's first choice where there is none.
@@ -64,15 +65,6 @@ pub enum Handshake {
     Full,
     /// A resumed session, where there was one before.
     Resumed,
-}
-
-/// A version of TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TlsVersion {
-    /// RFC 5246.
-    Version12,
-    /// RFC 8446.
-    Version13,
 }
 
 /// The kind of a certificate.
@@ -183,7 +175,7 @@ impl Default for Workload {
             close: false,
             discard: true,
             handshake: Handshake::Full,
-            tls: TlsVersion::Version13,
+            tls: Version::Tls13,
             cipher: None,
             group: None,
             certificate: CertificateKind::Ecdsa,
@@ -221,7 +213,7 @@ impl Workload {
                 self.handshake = one_of(value, &words).map_err(at)?;
             }
             "tls" => {
-                let words = [("1.2", TlsVersion::Version12), ("1.3", TlsVersion::Version13)];
+                let words = [Version::Tls12, Version::Tls13].map(|version| (version.number(), version));
                 self.tls = one_of(value, &words).map_err(at)?;
             }
             "cipher" => self.cipher = Some(word(value).map_err(at)?),

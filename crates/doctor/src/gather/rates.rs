@@ -79,13 +79,9 @@ fn openssl_version() -> Result<String, String> {
 }
 
 fn openssl(cipher: Cipher) -> Result<f64, String> {
-    let name = match cipher {
-        Cipher::Aes128Gcm => "aes-128-gcm",
-        Cipher::Aes256Gcm => "aes-256-gcm",
-        Cipher::ChaCha20Poly1305 => "chacha20-poly1305",
-    };
+    let name = cipher.name().to_lowercase();
     let size = MAX_PLAINTEXT_BYTES.to_string();
-    let arguments = ["speed", "-mr", "-elapsed", "-seconds", "1", "-bytes", &size, "-evp", name];
+    let arguments = ["speed", "-mr", "-elapsed", "-seconds", "1", "-bytes", &size, "-evp", &name];
     let said = run(Command::new("openssl").args(arguments))?;
     figure(&said).ok_or_else(|| "openssl speed printed no figure".to_owned())
 }

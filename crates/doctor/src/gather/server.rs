@@ -149,7 +149,7 @@ fn agree(address: SocketAddr, target: &Target, policy: &TlsPolicy, trust: &Trust
 
 /// A client that speaks one version only.
 fn only(version: Version) -> TlsPolicy {
-    let cipher_suites = CipherSuite::all().filter(|suite| suite.version() == version).collect();
+    let cipher_suites = CipherSuite::ALL.into_iter().filter(|suite| suite.version() == version).collect();
     TlsPolicy { minimum_version: Version::Tls12, cipher_suites, ..TlsPolicy::default() }
 }
 

@@ -279,10 +279,7 @@ fn announce(
             ListenerKind::Tls => format!(
                 "https://{}/  {workers}, {} to TLSv1.3",
                 host_and_port(listener),
-                match settings.tls.minimum_version {
-                    linerate_config::TlsVersion::Version12 => "TLSv1.2",
-                    linerate_config::TlsVersion::Version13 => "TLSv1.3",
-                }
+                settings.tls.minimum_version.label()
             ),
             ListenerKind::Plaintext => {
                 format!("http://{}/  no TLS, engine plain (sendfile), {workers}", host_and_port(listener))

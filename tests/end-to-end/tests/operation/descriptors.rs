@@ -95,6 +95,8 @@ fn without_descriptors_everyone_is_told_and_those_who_are_there_are_served() {
 #[test]
 fn the_admin_page_answers_below_a_limit_that_was_lowered() {
     let fixture = Fixture::start(site());
+    // The worker has begun, and has what it runs on.
+    assert!(is_served(&fixture, Transport::Tls));
     limit(&fixture.server, 24);
     thread::scope(|scope| {
         // Others want descriptors all the time.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `make test`: everything that must hold before a change lands. Every step runs even where one before it failed; the
-# summary at the end says what ran, what was skipped and why. Exits 1 if anything failed, 3 if it could not begin.
+# summary at the end says what ran, what was skipped and why. Exits 1 if anything failed, 3 if it could not begin. With
+# CI=true a skip that scripts/allowed-skips.txt does not name is a failure.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/packages.sh build
@@ -28,7 +29,10 @@ step() {
     "$@" 2>&1 </dev/null | tee "$log" || status=${PIPESTATUS[0]}
     case $status in
     0) ;;
-    77) result=skipped ;;
+    77)
+        result=skipped
+        if ! grep --quiet --text SKIPPED "$log"; then skipped+=("$name: it gave no reason"); fi
+        ;;
     *) result=FAILED failed=1 failures+=("$(told "$name" "$log")") ;;
     esac
     summary+=("$(printf '%-8s %5s s  %s%s' "$result" "$SECONDS" "$name" "$(counted "$log")")")
@@ -65,6 +69,7 @@ cargo_test() {
 
 step "format" scripts/check-format.sh
 step "shell scripts" scripts/check-shell.sh
+step "list of allowed skips" scripts/unlisted-skips.sh --check
 step "clippy" cargo clippy "${locked[@]}" --workspace --all-targets -- -D warnings
 step "dependencies are documented" scripts/check-dependencies.sh
 step "licences, bans, sources" scripts/check-deny.sh bans licenses sources
@@ -83,6 +88,9 @@ printf '%s\n' "${summary[@]}"
 if [ ${#skipped[@]} -gt 0 ]; then
     printf '\nskipped on this machine:\n'
     printf '  %s\n' "${skipped[@]}"
+    if [ "${CI:-}" = true ] && ! unlisted=$(printf '%s\n' "${skipped[@]}" | scripts/unlisted-skips.sh scripts/allowed-skips.txt); then
+        failed=1 failures+=("$(printf '== skipped, and not on scripts/allowed-skips.txt\n%s' "$unlisted")")
+    fi
 fi
 if [ "$failed" = 1 ]; then
     printf '\n%s\n' "${failures[@]}"

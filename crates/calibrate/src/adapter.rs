@@ -5,17 +5,23 @@
 //! software adapter (`nic/`) has none of its own, so there it is.
 
 use std::{
+    collections::HashMap,
     io,
     net::SocketAddr,
+    os::fd::{AsFd, OwnedFd},
     path::Path,
-    sync::Mutex,
+    sync::{Arc, Mutex, mpsc},
     thread,
     time::{Duration, Instant},
 };
 
+use linerate_engine::{
+    kernel::{self, Prepared, Refusal},
+    nic::{self, Adapters, Proof, Witness},
+};
 use linerate_os::{
     adapter::{self, Beneath},
-    kernel_tls::{Calls, System},
+    kernel_tls::System,
 };
 use linerate_placement::{NicFigures, NicLimits};
 use linerate_record::{Cipher, Version};
@@ -23,9 +29,9 @@ use linerate_record::{Cipher, Version};
 use crate::{
     Figures,
     content::Content,
-    engines::{self, NIC, NotMoved, USER_TO_PEER, move_to_kernel},
+    engines::{self, NIC, NotMoved, Sender, USER_TO_PEER},
     stretch::cpu_ns,
-    way::{Connection, Way},
+    way::Way,
 };
 
 /// What a set-up keeps a worker waiting without computing.
@@ -52,6 +58,8 @@ pub(crate) struct Adapter {
     /// Its interface; by a bond, that of a port.
     device: String,
     driver: String,
+    /// The ways to it, and the proof of what it has.
+    adapters: Adapters,
     /// Ciphers that it left to the kernel.
     refused: Vec<Cipher>,
 }
@@ -71,7 +79,14 @@ impl Adapter {
                 ));
             }
             let driver = adapter::driver(device).map(|driver| driver.name).unwrap_or_default();
-            return Ok(Self { way, peer, device: (*device).clone(), driver, refused: Vec::new() });
+            return Ok(Self {
+                way,
+                peer,
+                device: (*device).clone(),
+                driver,
+                adapters: Adapters::find(&Adapters::default()),
+                refused: Vec::new(),
+            });
         }
         Err(match states.iter().find(|(_, state)| state.changeable) {
             Some((port, _)) => format!(
@@ -93,73 +108,113 @@ impl Adapter {
             if self.refused.contains(&cipher) {
                 continue;
             }
-            let (Some(long), Some(small)) = (self.offloaded(cipher)?, self.offloaded(cipher)?) else {
+            let (Some(mut long), Some(mut small)) = (self.offloaded(cipher)?, self.offloaded(cipher)?) else {
                 self.refused.push(cipher);
                 continue;
             };
-            engines::by_sendfile(NIC, content, [&long, &small], cipher, figures)
+            engines::by_sendfile(NIC, content, [&mut long, &mut small], cipher, figures)
                 .map_err(|error| format!("sending to {peer}: {error}"))?;
         }
         Ok(())
     }
 
-    /// Sets connections up, and has each torn down again while others are set up, as in a server whose connections
-    /// come and go: adapters do both with the same firmware.
+    /// Sets connections up as a worker of the server does, on threads that may wait, and has each torn down again while
+    /// others are set up, as in a server whose connections come and go: adapters do both with the same firmware.
     fn set_ups(&self, figures: &mut Figures) -> Result<(), String> {
-        let waiting: Vec<Connection> = (0..SET_UPS).map(|_| self.connect()).collect::<Result<_, _>>()?;
-        let before = in_adapters()?;
-        let (began, waiting) = (Instant::now(), Mutex::new(waiting));
-        let next = || {
-            let is_time_left = began.elapsed() < SET_UPS_TIME;
-            waiting.lock().ok().filter(|_| is_time_left)?.pop()
-        };
-        let done: Vec<Result<Done, NotMoved>> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(|| set_up_all(&next))).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Ok(Done::default()))).collect()
+        let mut waiting: Vec<Sender> =
+            (0..SET_UPS).map(|_| self.sender(CIPHERS[0])).collect::<Result<_, _>>()?;
+        let began = Instant::now();
+        let done = thread::scope(|scope| -> Result<Done, NotMoved> {
+            let (jobs, taken) = mpsc::channel::<Job>();
+            let (finished, results) = mpsc::channel();
+            let taken = Arc::new(Mutex::new(taken));
+            let pool: Vec<_> = (0..AT_ONCE)
+                .map(|_| {
+                    let (taken, finished) = (Arc::clone(&taken), finished.clone());
+                    let witness = &self.adapters.witness;
+                    scope.spawn(move || set_up_what_comes(&taken, &finished, witness))
+                })
+                .collect();
+            let began_ns = cpu_ns();
+            let (mut done, mut under_way) = (Done::default(), HashMap::new());
+            loop {
+                while under_way.len() < AT_ONCE
+                    && began.elapsed() < SET_UPS_TIME
+                    && let Some(mut sender) = waiting.pop()
+                {
+                    let socket = sender.connection.socket.as_fd();
+                    let _way = self.adapters.towards(&System, socket);
+                    let prepared = kernel::prepare(&System, socket, &mut sender.channel, false, 0)?;
+                    let socket = socket.try_clone_to_owned()?;
+                    let number = waiting.len();
+                    under_way.insert(number, sender);
+                    // Its receiver is here until this ends.
+                    let _ = jobs.send(Job { number, socket, prepared });
+                }
+                let Some((job, proof)) = (!under_way.is_empty()).then(|| results.recv().ok()).flatten()
+                else {
+                    break;
+                };
+                let Some(mut sender) = under_way.remove(&job.number) else { continue };
+                done.in_adapters += u64::from(matches!(proof, Ok(Proof::Adapter)));
+                kernel::settle(&mut sender.channel, job.prepared, proof.map(|_| false))?;
+                done.at.push(Instant::now());
+                let closing_ns = cpu_ns();
+                drop((sender, job.socket));
+                done.closing_ns += cpu_ns() - closing_ns;
+            }
+            done.computed_ns = cpu_ns() - began_ns;
+            drop(jobs);
+            for thread in pool {
+                done.computed_ns += thread.join().unwrap_or(0.0);
+            }
+            Ok(done)
         });
-        let wall_ns = began.elapsed().as_nanos() as f64;
-        let mut all = Done::default();
-        for part in done {
-            let part = part.map_err(|why| match why {
-                NotMoved::Module => why.to_string(),
-                why => format!("a connection to {} could not be set up: {why}", self.peer),
-            })?;
-            all.at.extend(part.at);
-            all.setting_up_ns += part.setting_up_ns;
-            all.computed_ns += part.computed_ns;
-        }
-        let set_ups = all.at.len() as u64;
-        let taken = in_adapters()?.saturating_sub(before);
-        if set_ups == 0 || taken < set_ups {
+        let done = done.map_err(|why| match why {
+            NotMoved::Module => why.to_string(),
+            why => format!("a connection to {} could not be set up: {why}", self.peer),
+        })?;
+        let (wall_ns, set_ups) = (began.elapsed().as_nanos() as f64, done.at.len() as u64);
+        if set_ups == 0 || done.in_adapters < set_ups {
             return Err(format!(
-                "of {set_ups} connections to {} {taken} went to an adapter, as TlsTxDevice of /proc/net/tls_stat says",
-                self.peer
+                "of {set_ups} connections to {} {} went to an adapter, as the kernel says",
+                self.peer, done.in_adapters
             ));
         }
         let set_ups = set_ups as f64;
         for cipher in CIPHERS {
-            figures.add(engines::set_up(NIC, cipher), all.setting_up_ns / set_ups);
+            figures.add(engines::set_up(NIC, cipher), (done.computed_ns - done.closing_ns) / set_ups);
         }
-        let each_ns = between_ns(all.at).unwrap_or(wall_ns / set_ups);
+        let each_ns = between_ns(done.at).unwrap_or(wall_ns / set_ups);
         figures.add(RATE, 1e9 / each_ns);
         // All threads have one CPU: what nobody computed, everybody waited for.
-        figures.add(WAIT, (each_ns - all.computed_ns / set_ups).max(0.0));
+        figures.add(WAIT, (each_ns - done.computed_ns / set_ups).max(0.0));
         Ok(())
     }
 
     /// A connection that the adapter encrypts; `None` if it leaves it to the kernel.
-    fn offloaded(&self, cipher: Cipher) -> Result<Option<Connection>, String> {
-        let connection = self.connect()?;
-        let before = in_adapters()?;
-        match move_to_kernel(&connection, Version::Tls12, cipher) {
-            Ok(()) => Ok((in_adapters()? > before).then_some(connection)),
+    fn offloaded(&self, cipher: Cipher) -> Result<Option<Sender>, String> {
+        let mut sender = self.sender(cipher)?;
+        let proof = self.set_up(&mut sender);
+        match proof {
+            Ok(proof) => Ok((proof == Proof::Adapter).then_some(sender)),
             Err(NotMoved::Cipher) => Ok(None),
             Err(why) => Err(format!("a connection to {} could not be set up: {why}", self.peer)),
         }
     }
 
-    fn connect(&self) -> Result<Connection, String> {
-        self.way.connect().map_err(|error| format!("connecting to {}: {error}", self.peer))
+    fn set_up(&self, sender: &mut Sender) -> Result<Proof, NotMoved> {
+        let socket = sender.connection.socket.as_fd();
+        let prepared = kernel::prepare(&System, socket, &mut sender.channel, false, 0)?;
+        let proof = nic::set_up(&System, socket, &prepared, &self.adapters.witness);
+        let found = proof.as_ref().ok().copied();
+        kernel::settle(&mut sender.channel, prepared, proof.map(|_| false))?;
+        Ok(found.unwrap_or(Proof::Unproven))
+    }
+
+    fn sender(&self, cipher: Cipher) -> Result<Sender, String> {
+        Sender::on(&self.way, Version::Tls12, cipher)
+            .map_err(|error| format!("connecting to {}: {error}", self.peer))
     }
 
     /// Bytes that the user engine hands to the kernel at once, on this way.
@@ -197,28 +252,41 @@ impl Adapter {
     }
 }
 
-/// What a thread has set up.
+/// What has been set up.
 #[derive(Clone, Debug, Default)]
 struct Done {
     /// When each was done.
     at: Vec<Instant>,
-    /// CPU time of the set-ups.
-    setting_up_ns: f64,
-    /// CPU time of all, closing included.
+    /// How many the adapter has, as the kernel says.
+    in_adapters: u64,
+    /// CPU time of all threads, closing included.
     computed_ns: f64,
+    /// CPU time of closing.
+    closing_ns: f64,
 }
 
-/// Sets up what comes, and closes each at once.
-fn set_up_all(next: &dyn Fn() -> Option<Connection>) -> Result<Done, NotMoved> {
-    let (mut done, began_ns) = (Done::default(), cpu_ns());
-    while let Some(connection) = next() {
-        let before_ns = cpu_ns();
-        move_to_kernel(&connection, Version::Tls12, CIPHERS[0])?;
-        done.setting_up_ns += cpu_ns() - before_ns;
-        done.at.push(Instant::now());
+/// A connection on its way to the adapter.
+struct Job {
+    number: usize,
+    socket: OwnedFd,
+    prepared: Prepared,
+}
+
+/// Sets up what comes, until no more does. Returns the CPU time of it.
+fn set_up_what_comes(
+    taken: &Mutex<mpsc::Receiver<Job>>,
+    finished: &mpsc::Sender<(Job, Result<Proof, Refusal>)>,
+    witness: &Witness,
+) -> f64 {
+    let began_ns = cpu_ns();
+    let next = || taken.lock().ok().and_then(|taken| taken.recv().ok());
+    while let Some(job) = next() {
+        let proof = nic::set_up(&System, job.socket.as_fd(), &job.prepared, witness);
+        if finished.send((job, proof)).is_err() {
+            break;
+        }
     }
-    done.computed_ns = cpu_ns() - began_ns;
-    Ok(done)
+    cpu_ns() - began_ns
 }
 
 /// What lies between two that are done, in nanoseconds. The first few are left out: nothing was torn down meanwhile.
@@ -262,15 +330,6 @@ fn beneath(interface: &str) -> Beneath {
     let is_ours = adapter::interfaces().is_ok_and(|own| adapter::shows(folder, &own));
     let alone = || Beneath { ports: vec![interface.to_owned()], ..Beneath::default() };
     is_ours.then(|| adapter::beneath(folder, interface).ok()).flatten().unwrap_or_else(alone)
-}
-
-/// How many connections adapters have taken so far.
-fn in_adapters() -> Result<u64, String> {
-    let counted = System.handed_over().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => NotMoved::Module.to_string(),
-        _ => format!("/proc/net/tls_stat: {error}"),
-    })?;
-    Ok(counted.to_adapters)
 }
 
 #[cfg(test)]

@@ -1,15 +1,19 @@
-//! What is sent: a file in memory, and a mapping of it.
+//! What is sent: a file in memory, to be read, and a mapping of it.
 
-use std::{fs::File, io};
+use std::{io, rc::Rc};
 
-use linerate_os::{file, mapping::Mapping};
+use linerate_engine::source::OpenFile;
+use linerate_os::file;
 
 /// Larger than most caches of level 2: a transfer's source comes from level 3 or memory, as a server's does.
 pub(crate) const CONTENT_BYTES: usize = 32 << 20;
 
+/// One thread's.
 pub(crate) struct Content {
-    pub(crate) file: File,
-    pub(crate) mapping: Mapping,
+    /// As a server has small files, and all that the kernel engine sends.
+    pub(crate) file: Rc<OpenFile>,
+    /// As a server has large ones for the user engine.
+    pub(crate) mapped: Rc<OpenFile>,
 }
 
 impl Content {
@@ -18,7 +22,6 @@ impl Content {
             .map(|index| (index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8)
             .collect();
         let file = file::in_memory(&pattern)?;
-        let mapping = Mapping::new(&file, CONTENT_BYTES as u64)?;
-        Ok(Self { file, mapping })
+        Ok(Self { mapped: OpenFile::mapped(file.try_clone()?)?, file: OpenFile::of(file)? })
     }
 }

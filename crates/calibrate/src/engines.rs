@@ -1,4 +1,5 @@
-//! The engines as the server uses them: long transfers, small responses, and what a move to kernel TLS costs.
+//! The engines (crates/engine), as the server has them: long transfers, small responses, and what a move to kernel TLS
+//! costs.
 
 use std::{
     fmt, io,
@@ -6,18 +7,25 @@ use std::{
     time::{Duration, Instant},
 };
 
+use linerate_engine::{
+    Fault, Piece, Queue, Turn,
+    batches::Batches,
+    kernel::{self, Carried, Refusal},
+    trial::{self, TrialKeys},
+    user::{Batch, Sealed, Sizing},
+};
 use linerate_os::{
-    kernel_tls::{Calls, SendingKey, System},
+    kernel_tls::System,
     socket::{self, Follows},
 };
-use linerate_record::{Cipher, ContentType, MAX_PLAINTEXT_BYTES, RecordError, Version};
-use rustix::io::Errno;
+use linerate_record::{Channel, Cipher, Combination, MAX_PLAINTEXT_BYTES, Version};
+use rustix::event::PollFlags;
 
 use crate::{
-    Figures, ciphers,
+    Figures,
     content::{CONTENT_BYTES, Content},
     stretch::{Enough, cost_of_each_ns, cpu_ns},
-    way::{Connection, Way},
+    way::{Connection, LARGEST_BATCH_BYTES, Way, wait},
 };
 
 /// Bytes of a small response, its head included.
@@ -57,6 +65,14 @@ pub(crate) fn set_up(engine: &str, cipher: Cipher) -> String {
     format!("{engine}_{}_set_up_ns", cipher.name())
 }
 
+/// A small response, head and content.
+fn push_response(queue: &mut Queue, content: &Content) {
+    let mut head = queue.take_spare();
+    head.resize(HEAD_BYTES, 0x5A);
+    queue.push(Piece::Bytes(head));
+    queue.push(Piece::file(&content.file, 0..(SMALL_BYTES - HEAD_BYTES) as u64));
+}
+
 /// The user engine with one cipher, under this name.
 pub(crate) fn user(
     name: &str,
@@ -65,53 +81,92 @@ pub(crate) fn user(
     cipher: Cipher,
     figures: &mut Figures,
 ) -> io::Result<()> {
-    figures.add(per_byte(name, cipher), user_long_ns(content, way, cipher)?);
-    figures.add(small_response(name, cipher), user_small_ns(way, cipher)?);
+    let mut queue = Queue::default();
+    let mut long = Sealing::on(way, cipher)?;
+    let long_ns = cost_of_each_ns(LONG, || {
+        if queue.is_done() {
+            queue.push(Piece::file(&content.mapped, 0..CONTENT_BYTES as u64));
+            long.batches.begin_response();
+        }
+        let before_bytes = queue.remaining_bytes();
+        long.turn(&mut queue)?;
+        Ok::<_, io::Error>(before_bytes - queue.remaining_bytes())
+    })?;
+    figures.add(per_byte(name, cipher), long_ns);
+    let (mut queue, mut small) = (Queue::default(), Sealing::on(way, cipher)?);
+    let small_ns = cost_of_each_ns(SMALL, || {
+        for _ in 0..SMALL_AT_ONCE {
+            push_response(&mut queue, content);
+            while !queue.is_done() {
+                small.turn(&mut queue)?;
+            }
+        }
+        Ok::<_, io::Error>(SMALL_AT_ONCE)
+    })?;
+    figures.add(small_response(name, cipher), small_ns);
     Ok(())
 }
 
-/// Batches sealed from the mapping, each sent at once: CPU time of a byte.
-fn user_long_ns(content: &Content, way: &Way, cipher: Cipher) -> io::Result<f64> {
-    let mut sealer = ciphers::sealer(cipher).map_err(failed)?;
-    let layout = sealer.layout();
-    let overhead_bytes = layout.record_bytes(0);
-    let mut batch = vec![0; way.batch_bytes()];
-    let connection = way.connect()?;
-    let mut offset = 0;
-    cost_of_each_ns(LONG, || {
-        let (mut filled, mut sent_bytes) = (0, 0);
-        while filled + overhead_bytes < batch.len() {
-            let room_bytes = (batch.len() - filled - overhead_bytes).min(MAX_PLAINTEXT_BYTES);
-            let plaintext = content.mapping.bytes(offset..(offset + room_bytes).min(CONTENT_BYTES));
-            let end = filled + layout.record_bytes(plaintext.len());
-            sealer
-                .seal_from(ContentType::ApplicationData, plaintext, &mut batch[filled..end])
-                .map_err(failed)?;
-            offset = (offset + plaintext.len()) % CONTENT_BYTES;
-            sent_bytes += plaintext.len() as u64;
-            filled = end;
-        }
-        connection.send(&batch[..filled], Follows::Nothing)?;
-        Ok(sent_bytes)
-    })
+/// A connection whose records are sealed here.
+struct Sealing {
+    connection: Connection,
+    channel: Channel<TrialKeys>,
+    batch: Batch,
+    batches: Batches,
 }
 
-/// Head and body in one record, one call each: CPU time of a response.
-fn user_small_ns(way: &Way, cipher: Cipher) -> io::Result<f64> {
-    let mut sealer = ciphers::sealer(cipher).map_err(failed)?;
-    let mut record = vec![0; sealer.layout().record_bytes(SMALL_BYTES)];
-    let connection = way.connect()?;
-    cost_of_each_ns(SMALL, || {
-        for _ in 0..SMALL_AT_ONCE {
-            sealer.seal_in_place(ContentType::ApplicationData, &mut record).map_err(failed)?;
-            connection.send(&record, Follows::Nothing)?;
+impl Sealing {
+    fn on(way: &Way, cipher: Cipher) -> io::Result<Self> {
+        Ok(Self {
+            connection: way.connect()?,
+            channel: channel(Version::Tls13, cipher)?,
+            batch: Batch::new(LARGEST_BATCH_BYTES),
+            batches: Batches::default(),
+        })
+    }
+
+    /// A batch, sealed and sent whole. The next is not sealed before the socket has room for it.
+    fn turn(&mut self, queue: &mut Queue) -> io::Result<()> {
+        let socket = &self.connection.socket;
+        let batch_bytes = if queue.remaining_bytes() <= MAX_PLAINTEXT_BYTES as u64 {
+            LARGEST_BATCH_BYTES
+        } else {
+            self.batches.next_bytes(socket, LARGEST_BATCH_BYTES)?
+        };
+        let sizing = Sizing { record_bytes: MAX_PLAINTEXT_BYTES, batch_bytes, opening_bytes: 0 };
+        match self.batch.seal(&mut self.channel, queue, sizing).map_err(failed)? {
+            Sealed::Records => {}
+            Sealed::Cold(_) => return Err(io::Error::other("the content was swapped out")),
         }
-        Ok(SMALL_AT_ONCE)
-    })
+        let sealed = self.batch.sealed();
+        let sent = match socket::send(socket, sealed, Follows::Nothing) {
+            Ok(sent) => sent,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(error),
+        };
+        if sent == sealed.len() {
+            self.batches.taken_whole();
+        } else {
+            self.batches.taken_in_part();
+            self.connection.send(&sealed[sent..], Follows::Nothing)?;
+        }
+        let has_room =
+            socket::not_sent_bytes(socket).is_none_or(|bytes| bytes == 0) || socket::is_writable(socket);
+        if has_room { Ok(()) } else { wait(socket, PollFlags::OUT) }
+    }
 }
 
-fn failed(fault: RecordError) -> io::Error {
-    io::Error::other(fault)
+/// Never at its key's limit: what a key update costs is not measured.
+fn channel(version: Version, cipher: Cipher) -> io::Result<Channel<TrialKeys>> {
+    trial::channel(Combination { version, cipher }, u64::MAX).map_err(io::Error::other)
+}
+
+fn failed(fault: Fault) -> io::Error {
+    match fault {
+        Fault::Socket(error) | Fault::Unreadable(error) => error,
+        Fault::Record(fault) => io::Error::other(fault),
+        Fault::Changed(_) => io::Error::other("the content was changed"),
+    }
 }
 
 /// Kernel TLS with one cipher: the move, then what is sent.
@@ -121,44 +176,76 @@ pub(crate) fn kernel(
     cipher: Cipher,
     figures: &mut Figures,
 ) -> Result<(), NotMoved> {
-    let mut connections = Vec::new();
+    /// No key is used up here, so it does not matter whether another would be taken.
+    const CARRIED: Carried = Carried { takes_new_keys: true, zero_copy: false };
+    let mut moved = Vec::new();
     for _ in 0..MOVES {
-        let connection = way.connect()?;
+        let mut sender = Sender::on(way, Version::Tls13, cipher)?;
+        let socket = &sender.connection.socket;
         let (began, began_ns) = (Instant::now(), cpu_ns());
-        move_to_kernel(&connection, Version::Tls13, cipher)?;
+        kernel::promote(&System, socket.as_fd(), &mut sender.channel, CARRIED, 0)?;
+        socket::clear_not_sent_low_water(socket)?;
         // Nothing waits here: where CPU time goes by ticks, and none has passed, the wall's is as good.
         let computed_ns = match cpu_ns() - began_ns {
             0.0 => began.elapsed().as_nanos() as f64,
             computed_ns => computed_ns,
         };
         figures.add(set_up(KERNEL, cipher), computed_ns);
-        connections.push(connection);
+        moved.push(sender);
     }
-    Ok(by_sendfile(KERNEL, content, [&connections[0], &connections[1]], cipher, figures)?)
+    let [long, small, ..] = &mut moved[..] else { return Ok(()) };
+    Ok(by_sendfile(KERNEL, content, [long, small], cipher, figures)?)
+}
+
+/// A connection that goes, or went, to the kernel.
+pub(crate) struct Sender {
+    pub(crate) connection: Connection,
+    pub(crate) channel: Channel<TrialKeys>,
+}
+
+impl Sender {
+    pub(crate) fn on(way: &Way, version: Version, cipher: Cipher) -> io::Result<Self> {
+        Ok(Self { connection: way.connect()?, channel: channel(version, cipher)? })
+    }
+
+    /// A turn, and the wait for room behind it.
+    fn turn(&mut self, queue: &mut Queue) -> io::Result<()> {
+        let socket = &self.connection.socket;
+        let turn = kernel::turn(&System, socket.as_fd(), &mut self.channel, queue, KERNEL_CALL_BYTES as u64);
+        match turn.map_err(failed)? {
+            Turn::Sent(_) => Ok(()),
+            Turn::Full(_) => wait(socket, PollFlags::OUT),
+            Turn::Cold(_) => Err(io::Error::other("the content was swapped out")),
+            Turn::KeyUpdate => Err(io::Error::other("a key was used up")),
+        }
+    }
 }
 
 /// What somebody below encrypts: a long transfer on the first connection, small responses on the second.
 pub(crate) fn by_sendfile(
     name: &str,
     content: &Content,
-    [long, small]: [&Connection; 2],
+    [long, small]: [&mut Sender; 2],
     cipher: Cipher,
     figures: &mut Figures,
 ) -> io::Result<()> {
-    let mut offset = 0;
+    let mut queue = Queue::default();
     let long_ns = cost_of_each_ns(LONG, || {
-        let end = (offset + KERNEL_CALL_BYTES as u64).min(CONTENT_BYTES as u64);
-        long.send_file(&content.file, offset, end, KERNEL_CALL_BYTES)?;
-        let sent_bytes = end - offset;
-        offset = end % CONTENT_BYTES as u64;
-        Ok::<_, io::Error>(sent_bytes)
+        if queue.is_done() {
+            queue.push(Piece::file(&content.file, 0..CONTENT_BYTES as u64));
+        }
+        let before_bytes = queue.remaining_bytes();
+        long.turn(&mut queue)?;
+        Ok::<_, io::Error>(before_bytes - queue.remaining_bytes())
     })?;
     figures.add(per_byte(name, cipher), long_ns);
-    let head = [0x5A; HEAD_BYTES];
+    let mut queue = Queue::default();
     let small_ns = cost_of_each_ns(SMALL, || {
         for _ in 0..SMALL_AT_ONCE {
-            small.send(&head, Follows::More)?;
-            small.send_file(&content.file, 0, (SMALL_BYTES - HEAD_BYTES) as u64, KERNEL_CALL_BYTES)?;
+            push_response(&mut queue, content);
+            while !queue.is_done() {
+                small.turn(&mut queue)?;
+            }
         }
         Ok::<_, io::Error>(SMALL_AT_ONCE)
     })?;
@@ -193,23 +280,14 @@ impl From<io::Error> for NotMoved {
     }
 }
 
-/// The system calls of a promotion (crates/engine, `kernel/switch.rs`).
-pub(crate) fn move_to_kernel(
-    connection: &Connection,
-    version: Version,
-    cipher: Cipher,
-) -> Result<(), NotMoved> {
-    let socket = connection.socket.as_fd();
-    let key = vec![0x2B; cipher.key_bytes()];
-    let sending = SendingKey { version, cipher, key: &key, vector: &[0x17; 12], sequence: 0 };
-    System.taken_bytes(socket)?;
-    System.attach(socket).map_err(|error| match Errno::from_io_error(&error) {
-        Some(Errno::NOENT) => NotMoved::Module,
-        _ => NotMoved::System(error),
-    })?;
-    System.install(socket, &sending).map_err(|error| match Errno::from_io_error(&error) {
-        Some(Errno::INVAL | Errno::NOENT) => NotMoved::Cipher,
-        _ => NotMoved::System(error),
-    })?;
-    Ok(socket::clear_not_sent_low_water(&connection.socket)?)
+impl From<Refusal> for NotMoved {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Module => Self::Module,
+            Refusal::Cipher => Self::Cipher,
+            Refusal::System(error) => Self::System(error),
+            Refusal::NotConnected => Self::System(io::ErrorKind::NotConnected.into()),
+            Refusal::RecordLimit | Refusal::NotReady => Self::System(io::Error::other("its key was used up")),
+        }
+    }
 }

@@ -113,7 +113,6 @@ pub fn calibrate(
     }
     notes.extend(stretch::coarseness());
     let mut bench = Bench {
-        content: Content::new().map_err(while_doing("making content in memory"))?,
         loopback: Way::over_loopback(receiving).map_err(while_doing("connecting over loopback"))?,
         adapter: adapter_of(options.peer)?,
         figures: Figures::default(),
@@ -125,9 +124,10 @@ pub fn calibrate(
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             processor::pin_current_thread(sending).map_err(while_doing("pinning a thread"))?;
+            let content = Content::new().map_err(while_doing("making content in memory"))?;
             (1..=rounds).try_for_each(|round| {
                 progress(round, rounds);
-                bench.round()
+                bench.round(&content)
             })
         });
         thread
@@ -151,7 +151,6 @@ fn adapter_of(peer: Option<SocketAddr>) -> Result<Result<Adapter, String>, Calib
 
 /// What is measured with, and what was measured.
 struct Bench {
-    content: Content,
     loopback: Way,
     /// The adapter, or why none is measured (any more).
     adapter: Result<Adapter, String>,
@@ -161,8 +160,8 @@ struct Bench {
 }
 
 impl Bench {
-    fn round(&mut self) -> Result<(), CalibrateError> {
-        let Self { content, loopback, adapter, figures, lacks } = self;
+    fn round(&mut self, content: &Content) -> Result<(), CalibrateError> {
+        let Self { loopback, adapter, figures, lacks } = self;
         ciphers::measure(figures).map_err(while_doing("sealing records"))?;
         calls::measure(loopback, figures).map_err(while_doing("calling the kernel"))?;
         for (cipher, lack) in Cipher::ALL.into_iter().zip(lacks) {

@@ -1,7 +1,6 @@
 //! Ways to another end that throws away what comes: over loopback, on a CPU of its own, or to another host.
 
 use std::{
-    fs::File,
     io,
     net::{SocketAddr, TcpStream},
     os::fd::AsFd,
@@ -9,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use linerate_engine::batches::Batches;
 use linerate_os::{
     processor,
     socket::{self, Follows},
@@ -16,7 +16,7 @@ use linerate_os::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// `user_engine.batch` if nobody says otherwise.
-const LARGEST_BATCH_BYTES: usize = 256 * 1024;
+pub(crate) const LARGEST_BATCH_BYTES: usize = 256 * 1024;
 /// What listeners of TLS have (crates/server).
 const NOT_SENT_LOW_WATER_BYTES: u32 = 16 * 1024;
 /// A peer that takes nothing for so long is gone.
@@ -54,11 +54,12 @@ impl Way {
     fn with_batch(far: Far) -> io::Result<Self> {
         let mut way = Self { far, batch_bytes: LARGEST_BATCH_BYTES };
         let connection = way.connect()?;
-        let burst_bytes = socket::burst_bytes(&connection.socket)?;
-        // As crates/server's link does: one burst where the kernel paces, else as many as fit.
-        let bursts =
-            if socket::is_paced(&connection.socket)? { 1 } else { LARGEST_BATCH_BYTES / burst_bytes };
-        way.batch_bytes = bursts.max(1) * burst_bytes;
+        // What batches grow to where each is taken whole.
+        let mut batches = Batches::default();
+        for _ in 0..usize::BITS {
+            way.batch_bytes = batches.next_bytes(&connection.socket, LARGEST_BATCH_BYTES)?;
+            batches.taken_whole();
+        }
         Ok(way)
     }
 
@@ -130,28 +131,6 @@ impl Connection {
         while !bytes.is_empty() {
             match socket::send(&self.socket, bytes, follows) {
                 Ok(sent) => bytes = &bytes[sent..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait(&self.socket, PollFlags::OUT)?
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// Sends a range of a file by `sendfile`, at most `call_bytes` a call.
-    pub(crate) fn send_file(
-        &self,
-        file: &File,
-        mut offset: u64,
-        end: u64,
-        call_bytes: usize,
-    ) -> io::Result<()> {
-        while offset < end {
-            let length = call_bytes.min(usize::try_from(end - offset).unwrap_or(usize::MAX));
-            match socket::send_file(&self.socket, file, offset, length) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(sent) => offset += sent as u64,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     wait(&self.socket, PollFlags::OUT)?
                 }

@@ -4,14 +4,7 @@
 # Needs nightly Rust; exits 3 where that is missing. What else there is, and why it is not here: docs/CONFORMANCE.md.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-scripts/packages.sh build
-scripts/rust.sh
-export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
-
-if ! cargo +nightly --version >/dev/null 2>&1; then
-    echo "missing: nightly Rust, for these checks alone. Install it with: rustup toolchain install nightly" >&2
-    exit 3
-fi
+. scripts/nightly.sh "for these checks alone"
 target=${CARGO_TARGET_DIR:-target}/careful
 host=$(rustc +nightly -vV | sed -n 's/^host: //p')
 packages=(--package linerate-os --package linerate-record)

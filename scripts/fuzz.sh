@@ -4,14 +4,7 @@
 # fuzz/seeds/TARGET once the fault is mended, and `make test` tries it ever after.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-scripts/packages.sh build
-scripts/rust.sh
-export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
-
-if ! cargo +nightly --version >/dev/null 2>&1; then
-    echo "missing: nightly Rust, for the fuzzers alone. Install it with: rustup toolchain install nightly" >&2
-    exit 3
-fi
+. scripts/nightly.sh "for the fuzzers alone"
 fuzz=$(scripts/cargo-tool.sh cargo-fuzz 0.13.2)
 
 targets=()

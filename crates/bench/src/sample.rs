@@ -6,7 +6,7 @@ use linerate_load::report::LoadReport;
 
 use crate::result::{
     CoreTimes, ExperimentRun, MachineCost, Measurement, NetworkUsed, Point, ProcessCost, Reading, Round,
-    SCHEMA, ServerUsed, Setup, Variable,
+    SCHEMA, ServerUsed, Setup, Target, Variable,
 };
 
 /// A run in which TLS costs 1.5 × plaintext.
@@ -15,6 +15,19 @@ pub(crate) fn sample_run() -> ExperimentRun {
         ("nginx plaintext", &[0.20, 0.21, 0.20, 0.19, 0.20]),
         ("linerate user", &[0.30, 0.31, 0.30, 0.29, 0.30]),
     ])
+}
+
+/// "linerate user" is to cost at most so much of "nginx tls", everywhere.
+pub(crate) fn target(most: f64) -> Target {
+    Target {
+        server: "linerate user".to_owned(),
+        at: BTreeMap::new(),
+        quantity: None,
+        beside: Some("nginx tls".to_owned()),
+        beside_at: BTreeMap::new(),
+        beside_version: None,
+        most,
+    }
 }
 
 /// A run with these servers, each with the CPU seconds per GB of its rounds at one point.

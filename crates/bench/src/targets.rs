@@ -107,19 +107,7 @@ fn found_at(run: &ExperimentRun, target: &Target, (place, beside): (usize, Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::run_of;
-
-    fn target(most: f64) -> Target {
-        Target {
-            server: "linerate user".to_owned(),
-            at: BTreeMap::new(),
-            quantity: None,
-            beside: Some("nginx tls".to_owned()),
-            beside_at: BTreeMap::new(),
-            beside_version: None,
-            most,
-        }
-    }
+    use crate::sample::{run_of, target};
 
     fn connections(number: f64) -> BTreeMap<String, Variable> {
         BTreeMap::from([("connections".to_owned(), Variable::Number(number))])

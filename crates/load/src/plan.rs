@@ -101,6 +101,35 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// One connection asks for `targets` in turn until `until`, by what is the default elsewhere, too: as soon as it was
+    /// answered, whatever is offered, for what the system trusts.
+    #[must_use]
+    pub fn new(targets: Vec<Target>, until: Until) -> Self {
+        Self {
+            targets,
+            connections: 1,
+            threads: 1,
+            until,
+            rate: None,
+            close: false,
+            once: false,
+            spin: false,
+            shape: SocketShape::default(),
+            resume: false,
+            version: None,
+            cipher_suites: Vec::new(),
+            groups: Vec::new(),
+            trust: Trust::System,
+            headers: Vec::new(),
+            range: None,
+            warm_up: Duration::ZERO,
+            cpus: Vec::new(),
+            body: BodyUse::Read,
+            timeout: Duration::from_secs(20),
+            command: Vec::new(),
+        }
+    }
+
     /// What connections offer.
     pub(crate) fn tls_policy(&self) -> TlsPolicy {
         let suites = match self.cipher_suites.as_slice() {

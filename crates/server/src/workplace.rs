@@ -102,6 +102,28 @@ pub(crate) struct Workplace {
     clock: WorkerClock,
 }
 
+#[cfg(test)]
+impl Workplace {
+    /// For a test: without a log, and with this time for everything that a peer is waited for.
+    pub(crate) fn of_test(plan: crate::placement::Plan, limit_ms: u64, least_rate_bytes_per_s: u64) -> Self {
+        let tuning = Tuning {
+            read_batch_bytes: 65_536,
+            map_batch_bytes: 65_536,
+            map_threshold_bytes: u64::MAX,
+            quantum_bytes: 1 << 20,
+        };
+        let limits = TimeLimits {
+            handshake_ms: limit_ms,
+            idle_ms: limit_ms,
+            head_ms: limit_ms,
+            write_progress_ms: limit_ms,
+            closing_ms: limit_ms,
+            least_rate_bytes_per_s,
+        };
+        Self::new(Arc::default(), None, tuning, limits, Arc::new(plan))
+    }
+}
+
 impl Workplace {
     pub(crate) fn new(
         metrics: Arc<Metrics>,

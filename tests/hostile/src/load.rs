@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Result, anyhow};
 use linerate_load::{
     LoadError, Plan, Sayings, Target,
-    plan::{BodyUse, SocketShape, Trust, Until},
+    plan::{BodyUse, Trust, Until},
     report::LoadReport,
 };
 
@@ -47,27 +47,12 @@ impl Load {
             path: format!("/{}{name}", visitor.prefix),
         };
         let plan = Plan {
-            targets: names.iter().map(target).collect(),
             connections,
-            threads: 1,
-            until: Until::Time(LIMIT),
-            rate: None,
             close,
-            once: false,
-            spin: false,
-            shape: SocketShape::default(),
-            resume: false,
-            version: None,
-            cipher_suites: Vec::new(),
-            groups: Vec::new(),
             trust: if visitor.tls.is_some() { Trust::Anyone } else { Trust::System },
-            headers: Vec::new(),
-            range: None,
-            warm_up: Duration::ZERO,
-            cpus: Vec::new(),
             body: BodyUse::Verify(compare_with),
             timeout: visitor.patience,
-            command: Vec::new(),
+            ..Plan::new(names.iter().map(target).collect(), Until::Time(LIMIT))
         };
         let stop = Arc::<AtomicBool>::default();
         let stopped = Arc::clone(&stop);

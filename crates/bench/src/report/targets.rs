@@ -100,22 +100,15 @@ fn pair(name: &str, value: &Variable) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::{result::Target, sample::run_of, targets::judged};
+    use crate::{
+        sample::{run_of, target},
+        targets::judged,
+    };
 
     fn verdicts(most: f64, rounds: usize) -> Vec<(String, String, bool)> {
         let mut run = run_of(&[("nginx tls", &vec![0.4; rounds]), ("linerate user", &vec![0.2; rounds])]);
-        run.targets.push(Target {
-            server: "linerate user".to_owned(),
-            at: BTreeMap::new(),
-            quantity: None,
-            beside: Some("nginx tls".to_owned()),
-            beside_at: BTreeMap::new(),
-            beside_version: None,
-            most,
-        });
+        run.targets.push(target(most));
         let rows = rows(&Sweep::of(&run), &judged(&run));
         rows.into_iter().map(|row| (row.found, row.verdict, row.is_missed)).collect()
     }

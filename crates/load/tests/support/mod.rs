@@ -11,10 +11,9 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
-    time::Duration,
 };
 
-use linerate_load::plan::{BodyUse, Plan, SocketShape, Trust, Until};
+use linerate_load::plan::{Plan, Until};
 
 /// A request as it came.
 pub struct Request {
@@ -66,29 +65,8 @@ pub fn respond(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8])
 
 /// What a test changes is changed from this: one connection, one request.
 pub fn plan(address: SocketAddr, path: &str) -> Plan {
-    Plan {
-        targets: vec![format!("http://{address}{path}").parse().unwrap()],
-        connections: 1,
-        threads: 1,
-        until: Until::Requests(1),
-        rate: None,
-        close: false,
-        once: false,
-        spin: false,
-        shape: SocketShape::default(),
-        resume: false,
-        version: None,
-        cipher_suites: Vec::new(),
-        groups: Vec::new(),
-        trust: Trust::System,
-        headers: Vec::new(),
-        range: None,
-        warm_up: Duration::ZERO,
-        cpus: Vec::new(),
-        body: BodyUse::Read,
-        timeout: Duration::from_secs(20),
-        command: vec!["test".to_owned()],
-    }
+    let target = format!("http://{address}{path}").parse().unwrap();
+    Plan { command: vec!["test".to_owned()], ..Plan::new(vec![target], Until::Requests(1)) }
 }
 
 /// Makes the run.

@@ -1,11 +1,7 @@
 //! What a link waits for, and whose time that is.
 
 use super::*;
-use crate::{
-    metrics::Metrics,
-    placement::{Basis, Plan},
-    workplace::{TimeLimits, Tuning},
-};
+use crate::placement::{Basis, Plan};
 use linerate_config::{Flags, Settings};
 use linerate_engine::{FileRange, Piece, Queue, source::OpenFile};
 use linerate_kernel_model::{Counting, content, temporary};
@@ -16,31 +12,14 @@ use std::{
     io::{Read, Write},
     net::TcpStream as Peer,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 fn workplace() -> Workplace {
-    let tuning = Tuning {
-        read_batch_bytes: 65_536,
-        map_batch_bytes: 65_536,
-        map_threshold_bytes: u64::MAX,
-        quantum_bytes: 1 << 20,
-    };
-    let limits = TimeLimits {
-        handshake_ms: 1000,
-        idle_ms: 1000,
-        head_ms: 1000,
-        write_progress_ms: 1000,
-        closing_ms: 1000,
-        least_rate_bytes_per_s: 1 << 20,
-    };
     let settings = Settings::from_toml(Path::new("f"), b"[[site]]\nroot = \"r\"\n", &Flags::default());
     let plan = Plan::new(&settings.unwrap(), (Basis::Defaults, Costs::defaults()), 1);
-    Workplace::new(Arc::new(Metrics::default()), None, tuning, limits, Arc::new(plan))
+    Workplace::of_test(plan, 1000, 1 << 20)
 }
 
 fn link(workplace: Workplace) -> (Link<Counting>, Peer) {

@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::{
-    metrics::Metrics,
     placement::{Basis, Plan},
-    workplace::{TimeLimits, Tuning, Workplace},
+    workplace::Workplace,
 };
 use linerate_config::{Flags, Settings};
 use linerate_engine::{
@@ -38,20 +37,6 @@ fn auto(set_ups_per_s: f64) -> (Rc<Workplace>, Arc<Script>) {
 }
 
 fn workplace_with(engine: &str, costs: Costs, nic: Nic, is_on: bool) -> (Rc<Workplace>, Arc<Script>) {
-    let tuning = Tuning {
-        read_batch_bytes: 65_536,
-        map_batch_bytes: 65_536,
-        map_threshold_bytes: u64::MAX,
-        quantum_bytes: 1 << 20,
-    };
-    let limits = TimeLimits {
-        handshake_ms: 60_000,
-        idle_ms: 60_000,
-        head_ms: 60_000,
-        write_progress_ms: 60_000,
-        closing_ms: 60_000,
-        least_rate_bytes_per_s: 0,
-    };
     let calls = Simulated::default();
     calls.script.waits.set(true);
     calls.script.nic.set(nic);
@@ -60,7 +45,7 @@ fn workplace_with(engine: &str, costs: Costs, nic: Nic, is_on: bool) -> (Rc<Work
     let text = format!("engine = \"{engine}\"\n[placement]\nlearning = false\n[[site]]\nroot = \"r\"\n");
     let settings = Settings::from_toml(Path::new("f"), text.as_bytes(), &Flags::default()).unwrap();
     let plan = Plan::new(&settings, (Basis::Defaults, costs), 1).with_found(Some(&carried), false);
-    let mut workplace = Workplace::new(Arc::new(Metrics::default()), None, tuning, limits, Arc::new(plan));
+    let mut workplace = Workplace::of_test(plan, 60_000, 0);
     workplace.calls = Arc::new(calls);
     workplace.kernel.replace(Some(carried));
     workplace.adapters.replace(Arc::new(Adapters::of(vec![route(is_on, None)])));

@@ -1,7 +1,7 @@
 //! What the user sees while a run goes on: how far it is, what it found, how long it will still take.
 
 use std::io::{IsTerminal, Write};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Before so many slices the estimate is the plan's.
 const SLICES_TO_LEARN: usize = 4;
@@ -103,14 +103,9 @@ fn shortened(text: &str) -> String {
     text.chars().take(columns.max(20) - 1).collect()
 }
 
-/// "45 s", "1 min 50 s", "2 h 5 min".
+/// To the second: "45 s", "1 min 50 s", "2 h 5 min".
 pub(crate) fn duration_text(seconds: f64) -> String {
-    let seconds = seconds.max(0.0).round() as u64;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
-    }
+    linerate_figures::duration(Duration::from_secs(seconds.max(0.0).round() as u64))
 }
 
 #[cfg(test)]
@@ -120,7 +115,7 @@ mod tests {
     #[test]
     fn durations_are_read_by_people() {
         let texts = [0.4, 45.0, 59.6, 110.0, 3600.0, 7500.0].map(duration_text);
-        assert_eq!(texts, ["0 s", "45 s", "1 min 0 s", "1 min 50 s", "1 h 0 min", "2 h 5 min"]);
+        assert_eq!(texts, ["0 s", "45 s", "1 min", "1 min 50 s", "1 h", "2 h 5 min"]);
     }
 
     #[test]

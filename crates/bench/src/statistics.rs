@@ -11,6 +11,8 @@
 //!
 //! With few rounds no interval reaches 95 %; the widest there is is taken, and its coverage is said.
 
+use linerate_figures::quantile;
+
 /// The coverage that intervals are to have.
 const COVERAGE: f64 = 0.95;
 
@@ -56,9 +58,9 @@ impl Summary {
         let left_out = most_left_out(sorted.len(), &sign_distribution(sorted.len()));
         Some(Self {
             count: sorted.len(),
-            median: quantile(&sorted, 0.5),
-            lower_quartile: quantile(&sorted, 0.25),
-            upper_quartile: quantile(&sorted, 0.75),
+            median: quantile(&sorted, 0.5)?,
+            lower_quartile: quantile(&sorted, 0.25)?,
+            upper_quartile: quantile(&sorted, 0.75)?,
             least: sorted[0],
             greatest: sorted[last],
             interval_low: sorted[left_out.count],
@@ -161,7 +163,7 @@ impl Ratio {
         ratios.sort_by(f64::total_cmp);
         let left_out = most_left_out(ratios.len(), &mann_whitney_distribution(ours.len(), theirs.len()));
         Some(Self {
-            ratio: quantile(&ratios, 0.5),
+            ratio: quantile(&ratios, 0.5)?,
             low: ratios[left_out.count],
             high: ratios[ratios.len() - 1 - left_out.count],
             coverage: left_out.coverage,
@@ -192,14 +194,6 @@ impl Ratio {
             _ => Verdict::NoDifference,
         }
     }
-}
-
-/// The quantile by linear interpolation between order statistics (Hyndman and Fan's type 7). `sorted` is not empty.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let position = share * (sorted.len() - 1) as f64;
-    let below = position.floor() as usize;
-    let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
 }
 
 struct LeftOut {

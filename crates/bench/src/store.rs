@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use linerate_figures::{DateTime, civil};
+
 use crate::error::{Error, Result};
 use crate::result::{ExperimentRun, SCHEMA};
 
@@ -105,21 +107,8 @@ pub fn load(folder: &Path) -> Result<ExperimentRun> {
 /// `2026-11-21T131405`, UTC: sorts by time, and no file system objects to it.
 fn time_text(time: SystemTime) -> String {
     let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
-    let (days, second) = (since_1970 / 86_400, since_1970 % 86_400);
-    let (year, month, day) = date(days);
-    format!("{year:04}-{month:02}-{day:02}T{:02}{:02}{:02}", second / 3600, second / 60 % 60, second % 60)
-}
-
-/// Year, month and day of a day counted from 1970-01-01, by Howard Hinnant's `civil_from_days`.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    (year, month, of_year - (153 * shifted + 2) / 5 + 1)
+    let DateTime { year, month, day, hour, minute, second } = civil(since_1970 as i64);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}{minute:02}{second:02}")
 }
 
 #[cfg(test)]
@@ -128,10 +117,7 @@ mod tests {
     use crate::sample::{run_of, sample_run};
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
-        assert_eq!(date(0), (1970, 1, 1));
-        assert_eq!(date(11_016), (2000, 2, 29));
-        assert_eq!(date(20_778), (2026, 11, 21));
+    fn folders_are_named_by_the_time() {
         let time = UNIX_EPOCH + Duration::from_secs(20_778 * 86_400 + 13 * 3600 + 14 * 60 + 5);
         assert_eq!(time_text(time), "2026-11-21T131405");
     }

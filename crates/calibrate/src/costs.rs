@@ -7,13 +7,13 @@
 //! cannot be measured there. So where one is, the way to its peer counts: the user engine is measured on it as well, and
 //! kernel TLS is taken to differ from it by as much as over loopback.
 
+use linerate_figures::rounded;
 use linerate_placement::{Engine, EngineCosts, EngineFigures};
 use linerate_record::Cipher;
 
 use crate::{
     Figures, calls, ciphers,
     engines::{self, KERNEL, NIC, USER, USER_TO_PEER},
-    figures::rounded,
 };
 
 /// Every engine that was measured, with every cipher.
@@ -53,12 +53,12 @@ fn of_engine(figures: &Figures, name: &str, cipher: Cipher, call_bytes: u64) -> 
     costs.set_up_ns = figures.median(&engines::set_up(name, cipher)).unwrap_or(0.0);
     costs.set_up_wait_ns = figures.median(crate::adapter::WAIT).filter(|_| name == NIC).unwrap_or(0.0);
     Some(EngineCosts {
-        set_up_ns: rounded(costs.set_up_ns),
-        set_up_wait_ns: rounded(costs.set_up_wait_ns),
-        per_byte_ns: rounded(costs.per_byte_ns),
-        per_record_ns: rounded(costs.per_record_ns),
-        per_call_ns: rounded(costs.per_call_ns),
-        per_response_ns: rounded(costs.per_response_ns),
+        set_up_ns: rounded(costs.set_up_ns, 3),
+        set_up_wait_ns: rounded(costs.set_up_wait_ns, 3),
+        per_byte_ns: rounded(costs.per_byte_ns, 3),
+        per_record_ns: rounded(costs.per_record_ns, 3),
+        per_call_ns: rounded(costs.per_call_ns, 3),
+        per_response_ns: rounded(costs.per_response_ns, 3),
         ..costs
     })
 }

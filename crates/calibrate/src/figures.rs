@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use linerate_figures::{quantile, rounded};
+
 /// Samples by name; names end with their unit.
 #[derive(Clone, Debug, Default)]
 pub struct Figures(BTreeMap<String, Vec<f64>>);
@@ -34,7 +36,7 @@ impl Figures {
 
     /// All medians by name, to three digits.
     pub(crate) fn medians(&self) -> BTreeMap<String, f64> {
-        self.0.keys().filter_map(|name| Some((name.clone(), rounded(self.median(name)?)))).collect()
+        self.0.keys().filter_map(|name| Some((name.clone(), rounded(self.median(name)?, 3)))).collect()
     }
 
     /// What differed much from round to round, in words: how much of it, and what most.
@@ -57,26 +59,6 @@ impl Figures {
     }
 }
 
-/// The value below which this share of the samples lies, between two samples in proportion.
-fn quantile(samples: &[f64], share: f64) -> Option<f64> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let place = share * (sorted.len().checked_sub(1)? as f64);
-    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    Some(below + (above - below) * place.fract())
-}
-
-/// Three digits: more would claim what rounds do not bear out.
-pub(crate) fn rounded(figure: f64) -> f64 {
-    if figure == 0.0 || !figure.is_finite() {
-        return figure;
-    }
-    let places = 2 - figure.abs().log10().floor() as i32;
-    // A power of ten that is a whole number, so that 98,800 does not become 98,799.999.
-    let scale = 10_f64.powi(places.abs());
-    if places < 0 { (figure / scale).round() * scale } else { (figure * scale).round() / scale }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,20 +76,5 @@ mod tests {
         let unsteady = "1 of 2 figures differed from round to round by more than 15 % (quartiles), most of all a_ns by 50 %";
         assert_eq!(figures.unsteady().as_deref(), Some(unsteady));
         assert_eq!(figures.medians().get("b_ns"), Some(&7.0));
-    }
-
-    #[test]
-    fn three_digits_are_kept() {
-        for (figure, expected) in [
-            (0.123_456, 0.123),
-            (98_765.4, 98_800.0),
-            (7.07e8, 7.07e8),
-            (0.0, 0.0),
-            (7.0, 7.0),
-            (12.66, 12.7),
-        ] {
-            assert_eq!(rounded(figure), expected);
-            assert_eq!(rounded(figure).to_string(), expected.to_string());
-        }
     }
 }

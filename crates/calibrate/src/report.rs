@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use linerate_placement::{Cipher, Costs, Engine, NicFigures, bytes_in_words};
+use linerate_figures as figures;
+use linerate_placement::{Cipher, Costs, Engine, NicFigures};
 
-use crate::{Figures, Outcome, adapter, ciphers, engines, figures::rounded};
+use crate::{Figures, Outcome, adapter, ciphers, engines};
 
 /// A few lines for people.
 #[must_use]
@@ -75,7 +76,7 @@ fn of_adapter(figures: &Figures, nic: &NicFigures) -> String {
 
 /// Three digits, without an exponent.
 fn short(figure: f64) -> String {
-    rounded(figure).to_string()
+    figures::rounded(figure, 3).to_string()
 }
 
 /// `0.31 s/GB (4 %)`, or a dash.
@@ -97,7 +98,7 @@ fn break_even(costs: &Costs, engine: Engine, cipher: Cipher) -> String {
     match costs.break_even_bytes(Engine::User, engine, cipher) {
         Some(0) => format!("{to} is cheaper than the user engine for every response"),
         Some(bytes) => {
-            format!("a move to {to} pays from responses of {} on", bytes_in_words(bytes))
+            format!("a move to {to} pays from responses of {} on", figures::bytes(bytes as f64, 2))
         }
         None => {
             format!("no response pays a move to {to}: a byte costs no less there than with the user engine")

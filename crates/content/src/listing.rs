@@ -5,7 +5,7 @@ mod icon;
 mod json;
 mod name;
 mod name_order;
-mod units;
+mod times;
 mod view;
 
 use std::os::fd::BorrowedFd;

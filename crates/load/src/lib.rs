@@ -29,7 +29,6 @@ mod shared;
 pub mod summary;
 mod tally;
 mod target;
-mod units;
 mod verify;
 mod workbench;
 mod worker;

@@ -6,10 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use linerate_figures::{bytes, count, duration};
+
 use crate::{
     plan::{Plan, Until},
     shared::Shared,
-    units::{bytes, count, duration},
 };
 
 /// How often it is written anew.
@@ -50,8 +51,8 @@ impl Watcher {
             "{}: {} responses, {}, {}/s, {} errors",
             self.position(now - self.start, responses),
             count(responses),
-            bytes(body_bytes as f64),
-            bytes(rate),
+            bytes(body_bytes as f64, 3),
+            bytes(rate, 3),
             count(errors)
         );
         // Standard error gone is no reason to stop measuring.

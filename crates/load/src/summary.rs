@@ -2,10 +2,11 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use linerate_figures::{bits, bytes, count, figure, time};
+
 use crate::{
     fault::{NO_PORT, NO_PORT_ADVICE},
     report::{Distribution, LoadReport},
-    units::{bits, bytes, count, digits, microseconds},
 };
 
 /// Shows a report.
@@ -41,18 +42,23 @@ impl Summary<'_> {
         let (totals, seconds) = (&report.totals, report.measured_s.max(1e-9));
         let mut line = |name: &str, text: String| writeln!(formatter, "{name:<12}{text}");
         let rate = totals.responses as f64 / seconds;
-        let asked = report.rate_per_s.map_or(String::new(), |asked| format!(" of {}/s", digits(asked)));
+        let asked = report.rate_per_s.map_or(String::new(), |asked| format!(" of {}/s", figure(asked, 3)));
         line(
             "responses",
-            format!("{} in {} s, {}/s{asked}", count(totals.responses), digits(seconds), digits(rate)),
+            format!("{} in {} s, {}/s{asked}", count(totals.responses), figure(seconds, 3), figure(rate, 3)),
         )?;
         let (body_bytes, wire_bytes) = (totals.body_bytes as f64, totals.received_bytes as f64);
-        let per_second = |amount: f64| format!("{}/s", bits(amount * 8.0 / seconds));
+        let per_second = |amount: f64| format!("{}/s", bits(amount * 8.0 / seconds, 3));
         line(
             "bodies",
-            format!("{}, {}/s, {}", bytes(body_bytes), bytes(body_bytes / seconds), per_second(body_bytes)),
+            format!(
+                "{}, {}/s, {}",
+                bytes(body_bytes, 3),
+                bytes(body_bytes / seconds, 3),
+                per_second(body_bytes)
+            ),
         )?;
-        line("received", format!("{}, {}", bytes(wire_bytes), per_second(wire_bytes)))?;
+        line("received", format!("{}, {}", bytes(wire_bytes, 3), per_second(wire_bytes)))?;
         let tls = match (totals.full_handshakes, totals.resumed_handshakes) {
             (0, 0) => String::new(),
             (full, resumed) => format!("; handshakes: {} full, {} resumed", count(full), count(resumed)),
@@ -65,18 +71,18 @@ impl Summary<'_> {
         let cpu_s = cost.user_s + cost.system_s;
         let mut prices = Vec::new();
         if totals.body_bytes > 0 {
-            prices.push(format!("{} s/GB", digits(cpu_s * 1e9 / body_bytes)));
+            prices.push(format!("{} s/GB", figure(cpu_s * 1e9 / body_bytes, 3)));
         }
         if totals.responses > 0 {
-            prices.push(format!("{} a response", microseconds(cpu_s * 1e6 / totals.responses as f64)));
+            prices.push(format!("{} a response", time(cpu_s * 1e9 / totals.responses as f64, 3)));
         }
         line(
             "client CPU",
             format!(
                 "{} s (user {}, system {}){}",
-                digits(cpu_s),
-                digits(cost.user_s),
-                digits(cost.system_s),
+                figure(cpu_s, 3),
+                figure(cost.user_s, 3),
+                figure(cost.system_s, 3),
                 if prices.is_empty() { String::new() } else { format!(": {}", prices.join(", ")) }
             ),
         )
@@ -121,7 +127,7 @@ impl Summary<'_> {
                 &format!(
                     "{} requests at the end, the oldest for {}; they are in no figure above",
                     count(totals.unanswered),
-                    microseconds(totals.oldest_unanswered_us as f64)
+                    time(totals.oldest_unanswered_us as f64 * 1e3, 3)
                 ),
             )?;
         }
@@ -140,10 +146,10 @@ fn row(formatter: &mut Formatter<'_>, name: &str, times: &Distribution) -> fmt::
         return Ok(());
     }
     write!(formatter, "{name:<12}")?;
-    for time in [times.p50_us, times.p75_us, times.p90_us, times.p99_us, times.p999_us, times.max_us] {
-        write!(formatter, "{:>10}", microseconds(time as f64))?;
+    for time_us in [times.p50_us, times.p75_us, times.p90_us, times.p99_us, times.p999_us, times.max_us] {
+        write!(formatter, "{:>10}", time(time_us as f64 * 1e3, 3))?;
     }
-    writeln!(formatter, "{:>10}", microseconds(times.mean_us))
+    writeln!(formatter, "{:>10}", time(times.mean_us * 1e3, 3))
 }
 
 #[cfg(test)]
@@ -178,7 +184,7 @@ mod tests {
             "client-limited: why",
             "thrown away unread",
             "interrupted",
-            "3 requests at the end, the oldest for 1.50 s",
+            "3 requests at the end, the oldest for 1.5 s",
             "of 100/s",
         ] {
             assert!(said.contains(words), "{words}\n{said}");

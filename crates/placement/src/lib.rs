@@ -36,7 +36,6 @@ mod placer;
 mod policy;
 mod reason;
 mod signals;
-mod words;
 mod worth;
 
 pub use budget::SetUpBudget;
@@ -53,4 +52,3 @@ pub use placer::Placer;
 pub use policy::{Mode, Policy};
 pub use reason::{Again, Decision, Reason};
 pub use signals::{ConnectionSignals, MachineSignals, Protocol};
-pub use words::{bytes_in_words, share_in_words, time_in_words};

@@ -1,9 +1,7 @@
 //! A decision and its reason, which carries the figures that it was made by.
 
-use crate::{
-    Engine, Lack,
-    words::{bytes_in_words, share_in_words, time_in_words},
-};
+use crate::{Engine, Lack};
+use linerate_figures as figures;
 use std::fmt;
 
 /// Which engine, and why.
@@ -238,7 +236,7 @@ impl Reason {
 
 impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = bytes_in_words;
+        let words = |bytes: u64| figures::bytes(bytes as f64, 2);
         match *self {
             Self::Fixed(engine) => write!(formatter, "fixed by --engine {engine}"),
             Self::BelowFrom { bytes, from_bytes } => {
@@ -276,8 +274,8 @@ impl fmt::Display for Reason {
             Self::OthersSaveMore { gain_ns, price_ns } => write!(
                 formatter,
                 "set-ups are short: it would save {}, others save over {}",
-                time_in_words(gain_ns),
-                time_in_words(price_ns)
+                figures::time(gain_ns, 2),
+                figures::time(price_ns, 2)
             ),
             Self::FlowTableFull { flows, limit } => {
                 write!(formatter, "the adapter has {flows} flows, and keeps {limit}")
@@ -285,8 +283,8 @@ impl fmt::Display for Reason {
             Self::Lossy { retransmitted, limit } => write!(
                 formatter,
                 "{} of its bytes were retransmitted, over {}",
-                share_in_words(retransmitted),
-                share_in_words(limit)
+                figures::share(retransmitted, 2),
+                figures::share(limit, 2)
             ),
             Self::RecordLimit { needed, left } => {
                 write!(formatter, "it may need {needed} records, its key has {left} left")

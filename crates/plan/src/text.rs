@@ -223,14 +223,7 @@ fn percent(part: f64) -> String {
 
 /// Three digits that count.
 fn figure(value: f64) -> String {
-    let places = match value.abs() {
-        size if size == 0.0 || size >= 100.0 => 0,
-        size if size >= 10.0 => 1,
-        size if size >= 1.0 => 2,
-        _ => 3,
-    };
-    let text = format!("{value:.places$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    linerate_figures::figure(value, 3)
 }
 
 #[cfg(test)]
@@ -238,18 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_three_digits() {
-        for (value, text) in [
-            (0.0, "0"),
-            (0.0123, "0.012"),
-            (9.4, "9.4"),
-            (8.704, "8.7"),
-            (37.66, "37.7"),
-            (400.0, "400"),
-            (243.86, "244"),
-        ] {
-            assert_eq!(figure(value), text);
-        }
+    fn parts_are_percentages() {
         assert_eq!(
             (percent(0.0), percent(0.004), percent(0.5)),
             ("0 %".into(), "0.4 %".into(), "50 %".into())

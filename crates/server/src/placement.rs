@@ -9,9 +9,9 @@ pub(crate) use calibration::{Basis, load};
 
 use linerate_config::{EngineChoice, Settings};
 use linerate_engine::kernel::{self, verdict};
+use linerate_figures as figures;
 use linerate_placement::{
     Capabilities, Cipher, Combination, Costs, Engine, Lack, Mode, Placer, Policy, Reason, Verdict,
-    bytes_in_words,
 };
 
 /// What workers place by: made at start and at each reload, read by all, never changed.
@@ -89,7 +89,7 @@ impl Plan {
         let placer = Placer::new(self.policy, self.costs.clone());
         let of = |engine, cipher| {
             let bytes = placer.break_even_bytes(engine, cipher);
-            bytes.map_or("never".to_owned(), |bytes| format!("from {}", bytes_in_words(bytes)))
+            bytes.map_or("never".to_owned(), |bytes| format!("from {}", figures::bytes(bytes as f64, 2)))
         };
         let ciphers = Cipher::ALL.into_iter().map(|cipher| {
             format!("{cipher}: kernel {}, nic {}", of(Engine::Kernel, cipher), of(Engine::Nic, cipher))
@@ -117,7 +117,7 @@ impl Plan {
                     }
                     _ => format!(
                         "engine {engine} for responses from {}, as configured",
-                        bytes_in_words(from_bytes)
+                        figures::bytes(from_bytes as f64, 2)
                     ),
                 }
             }
@@ -139,7 +139,7 @@ impl Plan {
                 _ => can.of(engine).lack().is_none(),
             };
             if is_there && let Some(bytes) = placer.break_even_bytes(engine, cipher) {
-                moved.push(format!("{engine} from {}", bytes_in_words(bytes)));
+                moved.push(format!("{engine} from {}", figures::bytes(bytes as f64, 2)));
             }
         }
         if !moved.is_empty() {

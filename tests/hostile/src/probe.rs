@@ -41,11 +41,9 @@ impl Figures {
         !self.times_us.is_empty() && self.errors.is_empty() && self.wrong == 0
     }
 
-    fn percentile_ms(&self, percent: usize) -> f64 {
-        let mut times = self.times_us.clone();
-        times.sort_unstable();
-        let last = times.len().saturating_sub(1);
-        times.get(last * percent / 100).map_or(0.0, |&time_us| time_us as f64 / 1000.0)
+    fn quantile_ms(&self, share: f64) -> f64 {
+        let times_ms: Vec<f64> = self.times_us.iter().map(|&time_us| time_us as f64 / 1000.0).collect();
+        linerate_figures::quantile(&times_ms, share).unwrap_or_default()
     }
 
     /// The figures by name.
@@ -55,8 +53,8 @@ impl Figures {
         map.insert("requests".to_owned(), self.requests().into());
         map.insert("errors".to_owned(), self.errors.len().into());
         map.insert("wrong".to_owned(), self.wrong.into());
-        for (name, percent) in [("p50_ms", 50), ("p99_ms", 99), ("max_ms", 100)] {
-            map.insert(name.to_owned(), json!(self.percentile_ms(percent)));
+        for (name, share) in [("p50_ms", 0.5), ("p99_ms", 0.99), ("max_ms", 1.0)] {
+            map.insert(name.to_owned(), json!(self.quantile_ms(share)));
         }
         map.into()
     }
@@ -69,7 +67,7 @@ impl Figures {
             text += &format!(" ({first})");
         }
         if !self.times_us.is_empty() {
-            let [p50, p99, max] = [50, 99, 100].map(|percent| self.percentile_ms(percent));
+            let [p50, p99, max] = [0.5, 0.99, 1.0].map(|share| self.quantile_ms(share));
             text += &format!(", p50 {p50:.0} ms, p99 {p99:.0} ms, max {max:.0} ms");
         }
         text

@@ -1,51 +1,17 @@
 //! Numbers and names as a reader wants them: few digits, units that fit, no exponent.
 
+use linerate_figures::{self as figures, DateTime, civil};
+
 use crate::statistics::{Ratio, Verdict};
 
 /// `value` with three significant digits: "0.294", "12.3", "326", "12,400".
 pub(crate) fn short(value: f64) -> String {
-    let magnitude = value.abs();
-    if !value.is_finite() {
-        return "–".to_owned();
-    }
-    if magnitude == 0.0 {
-        return "0".to_owned();
-    }
-    // Rounded first: 9.996 is 10.0 and not 10.00.
-    let exponent = magnitude.log10().floor() as i32;
-    let unit = 10f64.powi(exponent - 2);
-    let rounded = (value / unit).round() * unit;
-    let exponent = rounded.abs().log10().floor() as i32;
-    let decimals = (2 - exponent).clamp(0, 6) as usize;
-    grouped(&format!("{rounded:.decimals$}"))
+    figures::number(value, 3)
 }
 
 /// A number that a person has chosen, with all its digits: "40,000", "0.25".
 pub(super) fn chosen(value: f64) -> String {
     plain(value)
-}
-
-/// A count: "40,000".
-pub(super) fn count(value: u64) -> String {
-    grouped(&value.to_string())
-}
-
-/// Commas between thousands.
-fn grouped(digits: &str) -> String {
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
-    let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(a, b)| (a, Some(b)));
-    let mut text = sign.to_owned();
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    if let Some(fraction) = fraction {
-        text.push('.');
-        text.push_str(fraction);
-    }
-    text
 }
 
 /// A tick of an axis: "0.5", "250", "10k", "1.5M".
@@ -63,36 +29,18 @@ pub(super) fn tick(value: f64) -> String {
 fn plain(value: f64) -> String {
     let text = format!("{value:.6}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    grouped(if text == "-0" { "0" } else { text })
+    figures::grouped(if text == "-0" { "0" } else { text })
 }
 
 /// A size: "10 kB", "2 GB", and "16 KiB" where only that is round.
 pub(super) fn bytes(value: f64) -> String {
-    let binary = value >= 1024.0 && value % 1024.0 == 0.0 && value % 1000.0 != 0.0;
-    let (base, units) = if binary {
-        (1024.0, ["B", "KiB", "MiB", "GiB", "TiB"])
-    } else {
-        (1000.0, ["B", "kB", "MB", "GB", "TB"])
-    };
-    let mut scaled = value;
-    let mut unit = 0;
-    while scaled.abs() >= base && unit + 1 < units.len() {
-        scaled /= base;
-        unit += 1;
-    }
-    let is_short = (10.0 * scaled - (10.0 * scaled).round()).abs() < 1e-6;
-    let number = if is_short { plain(scaled) } else { short(scaled) };
-    format!("{number} {}", units[unit])
+    let is_binary = value >= 1024.0 && value % 1024.0 == 0.0 && value % 1000.0 != 0.0;
+    if is_binary { figures::binary_bytes(value, 3) } else { figures::bytes(value, 3) }
 }
 
-/// A time given in µs: "85 µs", "1.23 ms", "2.10 s".
+/// A time given in µs: "85 µs", "1.23 ms", "2.1 s".
 pub(super) fn microseconds(value: f64) -> String {
-    match value {
-        value if value >= 1e6 => format!("{} s", short(value / 1e6)),
-        value if value >= 1e3 => format!("{} ms", short(value / 1e3)),
-        value if value >= 100.0 || value.fract() == 0.0 => format!("{} µs", plain(value.round())),
-        value => format!("{} µs", short(value)),
-    }
+    figures::time(value * 1e3, 3)
 }
 
 /// How many times: "1.21 ×", "12 ×".
@@ -125,7 +73,7 @@ pub(super) fn change(ratio: f64) -> String {
 /// "1 round", "3 rounds".
 pub(crate) fn plural(number: usize, one: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
-    format!("{} {one}{ending}", count(number as u64))
+    format!("{} {one}{ending}", figures::count(number as u64))
 }
 
 /// "a, b and c".
@@ -137,42 +85,15 @@ pub(super) fn list(words: &[String]) -> String {
     }
 }
 
-/// A moment as "2026-11-21 13:45 UTC" (the civil calendar by Howard Hinnant's `civil_from_days`).
+/// A moment as "2026-11-21 13:45 UTC".
 pub(super) fn moment(unix_s: u64) -> String {
-    let (days, seconds) = (unix_s / 86_400, unix_s % 86_400);
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", seconds / 3600, seconds / 60 % 60)
+    let DateTime { year, month, day, hour, minute, .. } = civil(unix_s as i64);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn three_digits_are_enough() {
-        let cases = [
-            (0.0, "0"),
-            (0.294_41, "0.294"),
-            (0.003_356, "0.00336"),
-            (9.996, "10.0"),
-            (12.34, "12.3"),
-            (326.4, "326"),
-            (999.6, "1,000"),
-            (12_399.0, "12,400"),
-            (-1.5, "-1.50"),
-            (f64::NAN, "–"),
-        ];
-        for (value, expected) in cases {
-            assert_eq!(short(value), expected, "{value}");
-        }
-    }
 
     #[test]
     fn ticks_and_sizes_have_units() {
@@ -192,16 +113,6 @@ mod tests {
             assert_eq!(bytes(value), expected);
         }
         assert_eq!(bytes(1_048_576.0), "1 MiB");
-        let times = [
-            (12.0, "12 µs"),
-            (12.34, "12.3 µs"),
-            (999.6, "1,000 µs"),
-            (1_234.0, "1.23 ms"),
-            (2_100_000.0, "2.10 s"),
-        ];
-        for (value, expected) in times {
-            assert_eq!(microseconds(value), expected);
-        }
     }
 
     #[test]
@@ -217,12 +128,5 @@ mod tests {
             (change(1.098), change(0.97), change(3.0)),
             ("+9.8 %".into(), "−3.0 %".into(), "+200 %".into())
         );
-    }
-
-    #[test]
-    fn moments_fall_on_the_right_day() {
-        assert_eq!(moment(0), "1970-01-01 00:00 UTC");
-        assert_eq!(moment(951_782_400), "2000-02-29 00:00 UTC");
-        assert_eq!(moment(1_795_268_700), "2026-11-21 13:45 UTC");
     }
 }

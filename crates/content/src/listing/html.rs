@@ -2,10 +2,11 @@
 
 use std::fmt::{self, Write};
 
+use linerate_figures::{binary_bytes, count};
 use linerate_http::encode_path;
 
 use super::icon::SYMBOLS;
-use super::units::{Grouped, HumanSize, ShortTimestamp, Timestamp};
+use super::times::{ShortTimestamp, Timestamp};
 use super::view::{ListingView, SortKey, SortOrder};
 use super::{ListedEntry, Listing, name};
 
@@ -101,7 +102,7 @@ fn write_row(page: &mut String, entry: &ListedEntry) -> fmt::Result {
     if entry.is_directory {
         page.write_str("<td class=\"size\"></td>")?;
     } else {
-        let (size, exact) = (HumanSize(entry.length_bytes), Grouped(entry.length_bytes));
+        let (size, exact) = (binary_bytes(entry.length_bytes as f64, 3), count(entry.length_bytes));
         write!(page, "<td class=\"size\" title=\"{exact} bytes\">{size}</td>")?;
     }
     let (short, exact) = (ShortTimestamp(entry.modified), Timestamp(entry.modified));
@@ -109,9 +110,9 @@ fn write_row(page: &mut String, entry: &ListedEntry) -> fmt::Result {
 }
 
 fn write_totals(page: &mut String, listing: &Listing) -> fmt::Result {
-    let shown = Grouped(listing.entries.len() as u64);
+    let shown = count(listing.entries.len() as u64);
     if listing.left_out > 0 {
-        let left_out = Grouped(listing.left_out as u64);
+        let left_out = count(listing.left_out as u64);
         writeln!(
             page,
             "<p class=\"cut\">Only the first {shown} names are shown; {left_out} or more are not.</p>"
@@ -123,14 +124,14 @@ fn write_totals(page: &mut String, listing: &Listing) -> fmt::Result {
     write!(
         page,
         "<p><span title=\"{} bytes\">{} file{}, ",
-        Grouped(total),
-        Grouped(files as u64),
+        count(total),
+        count(files as u64),
         plural(files)
     )?;
-    write!(page, "{}</span>", HumanSize(total))?;
+    write!(page, "{}</span>", binary_bytes(total as f64, 3))?;
     if directories > 0 {
         let noun = if directories == 1 { "directory" } else { "directories" };
-        write!(page, " · {} {noun}", Grouped(directories as u64))?;
+        write!(page, " · {} {noun}", count(directories as u64))?;
     }
     page.write_str(" · times are UTC · <a href=\"?format=json\" rel=\"nofollow\">JSON</a></p>\n")
 }

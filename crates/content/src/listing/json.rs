@@ -3,7 +3,7 @@
 use linerate_http::encode_path;
 use serde::Serialize;
 
-use super::units::Timestamp;
+use super::times::Timestamp;
 use super::{Listing, name};
 
 #[derive(Serialize)]

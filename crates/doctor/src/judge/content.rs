@@ -121,17 +121,5 @@ fn siblings(root: &RootFacts) -> Option<Finding> {
 
 /// Bytes for people: `23.1 GiB`.
 pub(crate) fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if bytes < 1024 {
-        return format!("{bytes} bytes");
-    }
-    let mut amount = bytes as f64 / 1024.0;
-    let mut unit = UNITS[0];
-    for larger in &UNITS[1..] {
-        if amount < 1024.0 {
-            break;
-        }
-        (amount, unit) = (amount / 1024.0, larger);
-    }
-    format!("{amount:.1} {unit}")
+    linerate_figures::binary_bytes(bytes as f64, 3)
 }

@@ -609,7 +609,7 @@ fn content_is_held_against_memory_and_the_file_system() {
     };
     let root = |found| Some(Root { path: "/srv".to_owned(), found });
     facts.content.root = root(Ok(found_there.clone()));
-    note(&facts, "content.size", "1.0 TiB in 12 files, and memory has room for 64.0 GiB");
+    note(&facts, "content.size", "1 TiB in 12 files, and memory has room for 64 GiB");
     assert_eq!(found(&facts, "content.residency").verdict, Verdict::Ok);
     facts.content.root = root(Ok(RootFacts {
         bytes: 10,

@@ -1,6 +1,7 @@
 //! One line of the access log, as nginx's `combined` plus what TLS adds, or as JSON.
 
 use linerate_config::LogFormat;
+use linerate_figures::{DateTime, civil};
 use std::{io::Write, net::IpAddr, time::Duration};
 
 /// What TLS did for a request.
@@ -179,31 +180,16 @@ fn json_string(text: &str, line: &mut Vec<u8>) {
     }
 }
 
-/// Year, month, day, hour, minute and second of a Unix time, in UTC.
-fn civil(unix_seconds: u64) -> [u64; 6] {
-    let (days, seconds) = (unix_seconds / 86_400, unix_seconds % 86_400);
-    // Howard Hinnant's days-to-civil: years that begin in March make leap days come last.
-    let shifted = days + 719_468;
-    let era_day = shifted % 146_097;
-    let era_year = (era_day - era_day / 1460 + era_day / 36_524 - era_day / 146_096) / 365;
-    let year_day = era_day - (365 * era_year + era_year / 4 - era_year / 100);
-    let march_month = (5 * year_day + 2) / 153;
-    let day = year_day - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = shifted / 146_097 * 400 + era_year + u64::from(month <= 2);
-    [year, month, day, seconds / 3600, seconds / 60 % 60, seconds % 60]
-}
-
 fn rfc3339(unix_seconds: u64) -> String {
-    let [year, month, day, hour, minute, second] = civil(unix_seconds);
+    let DateTime { year, month, day, hour, minute, second } = civil(unix_seconds as i64);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 fn common_log_time(unix_seconds: u64, line: &mut Vec<u8>) {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let [year, month, day, hour, minute, second] = civil(unix_seconds);
-    let month = MONTHS[(month - 1) as usize % 12];
+    let DateTime { year, month, day, hour, minute, second } = civil(unix_seconds as i64);
+    let month = MONTHS[usize::from(month - 1) % 12];
     let _ = write!(line, "{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000");
 }
 

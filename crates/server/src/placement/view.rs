@@ -2,10 +2,8 @@
 
 use super::{Basis, Plan};
 use crate::metrics::Metrics;
-use linerate_placement::{
-    Cipher, Combination, Decision, Engine, Mode, Observed, Placer, Reason, bytes_in_words, share_in_words,
-    time_in_words,
-};
+use linerate_figures as figures;
+use linerate_placement::{Cipher, Combination, Decision, Engine, Mode, Observed, Placer, Reason};
 use std::{fmt::Write, sync::Arc};
 
 /// The latest decisions that are kept.
@@ -103,7 +101,7 @@ fn policy(plan: &Plan, page: &mut String) {
         placer.set_ups_per_s(),
         limits.set_ups_per_s,
         limits.flow_table_flows,
-        share_in_words(policy.retransmitted_limit)
+        figures::share(policy.retransmitted_limit, 2)
     );
     let learning = if policy.learning { "on" } else { "off" };
     let trials = match policy.trial_every {
@@ -129,7 +127,10 @@ fn by_cost(plan: &Plan, views: &[View], page: &mut String) {
                 / views.len().max(1) as f64;
             let break_evens: Vec<String> = views
                 .iter()
-                .map(|view| view.break_even_bytes[other][index].map_or("never".to_owned(), bytes_in_words))
+                .map(|view| {
+                    view.break_even_bytes[other][index]
+                        .map_or("never".to_owned(), |bytes| figures::bytes(bytes as f64, 2))
+                })
                 .collect();
             let _ = writeln!(
                 page,
@@ -182,12 +183,12 @@ fn latest(views: &[View], page: &mut String) {
         let _ = writeln!(
             page,
             "worker {worker}: {} of its time left, {:.1} set-ups a second, {}",
-            share_in_words(view.cpu_left),
+            figures::share(view.cpu_left, 2),
             view.set_ups_per_s,
             match view.price_ns {
                 None => "none left".to_owned(),
                 Some(0.0) => "plenty left".to_owned(),
-                Some(price_ns) => format!("for what saves {} or more", time_in_words(price_ns)),
+                Some(price_ns) => format!("for what saves {} or more", figures::time(price_ns, 2)),
             }
         );
         for recent in view.ring.latest() {
@@ -195,7 +196,7 @@ fn latest(views: &[View], page: &mut String) {
             let _ = writeln!(
                 page,
                 "  {ago_s:>8.1} s ago  {} of content, {}: {}",
-                bytes_in_words(recent.content_bytes),
+                figures::bytes(recent.content_bytes as f64, 2),
                 recent.combination,
                 recent.decision
             );

@@ -251,7 +251,7 @@ fn counted(points: &[&crate::result::Point]) -> String {
         }
     }
     let words: Vec<String> =
-        sums.iter().map(|(name, count)| format!("{name} {}", number::count(*count))).collect();
+        sums.iter().map(|(name, count)| format!("{name} {}", linerate_figures::count(*count))).collect();
     if words.is_empty() { "unchanged: no kernel TLS".to_owned() } else { words.join(", ") }
 }
 

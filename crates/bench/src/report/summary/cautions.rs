@@ -173,6 +173,6 @@ fn errors(sweep: &Sweep<'_>) -> Option<String> {
         }
     }
     let kinds: Vec<String> =
-        kinds.iter().map(|(kind, count)| format!("{} × {kind}", number::count(*count))).collect();
+        kinds.iter().map(|(kind, count)| format!("{} × {kind}", linerate_figures::count(*count))).collect();
     (!kinds.is_empty()).then(|| format!("The load client saw errors: {}.", some(kinds)))
 }

@@ -5,7 +5,7 @@ use super::{
     placement::fetch,
 };
 use linerate_end_to_end::{Program, ServerSetup, linerate_binary};
-use linerate_placement::{Calibration, Cipher, Costs, Engine, EngineFigures, Placer, Policy, bytes_in_words};
+use linerate_placement::{Calibration, Cipher, Costs, Engine, EngineFigures, Placer, Policy};
 use rustls::version::TLS13;
 use std::{fs, path::Path};
 
@@ -42,7 +42,9 @@ fn serves_by(fixture: &Fixture, state: &Path, calibration: &Calibration) -> bool
         .start();
     server.wait_for_stderr(&format!("costs: {}, measured at {}", path.display(), calibration.measured_at));
     server.wait_for_stderr(&match pays_from(calibration, Cipher::Aes256Gcm) {
-        Some(bytes) => format!("engine auto: kernel from {} (AES-256-GCM)", bytes_in_words(bytes)),
+        Some(bytes) => {
+            format!("engine auto: kernel from {} (AES-256-GCM)", linerate_figures::bytes(bytes as f64, 2))
+        }
         // It costs more, or saves too little to be sure.
         None => "engine auto: user for all; the kernel engine ".to_owned(),
     });

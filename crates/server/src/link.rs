@@ -168,7 +168,7 @@ impl<K: KeySource> Link<K> {
                 return Poll::Ready(Err(Ending::ChangedBehind));
             }
             if self.watch.take_request_to_note() {
-                self.watch.note(socket::unacknowledged_bytes(&self.stream));
+                self.watch.note(socket::acknowledged_bytes(&self.stream));
             }
             if self.watch.take_request_to_measure() && self.peer_is_too_slow() {
                 return Poll::Ready(Err(Ending::Expired(Expiry::TooSlow)));
@@ -184,7 +184,7 @@ impl<K: KeySource> Link<K> {
                 // It gets as long again, and has to take more in that time.
                 self.watch.reset();
                 self.begin(Stage::Sending);
-                self.watch.note(socket::unacknowledged_bytes(&self.stream));
+                self.watch.note(socket::acknowledged_bytes(&self.stream));
             }
             if read && let Poll::Ready(ready) = self.stream.poll_read_ready(context) {
                 return Poll::Ready(ready.map(|()| Woken::Readable).map_err(Ending::Socket));
@@ -200,7 +200,7 @@ impl<K: KeySource> Link<K> {
     /// Whether the peer, in the wait that is under way, took some of what the kernel holds. The socket counts as writable
     /// only when much of that is gone, which a slow peer may need longer for than it is allowed to do nothing.
     fn peer_took_something(&self) -> bool {
-        self.watch.has_shrunk(socket::unacknowledged_bytes(&self.stream))
+        self.watch.has_taken(socket::acknowledged_bytes(&self.stream))
     }
 
     /// Whether the peer, which keeps a response waiting, took less than it has to since this was last asked. Who has taken

@@ -117,18 +117,19 @@ impl Watch {
         self.is_to_note.take()
     }
 
-    /// Notes what the peer has left unacknowledged at the moment, for the wait that is under way.
-    pub(crate) fn note(&self, unacknowledged_bytes: Option<u64>) {
-        self.noted.set(Some((self.deadline_ms.get(), unacknowledged_bytes)));
+    /// Notes what the peer has acknowledged since the connection was made, for the wait that is under way.
+    pub(crate) fn note(&self, acknowledged_bytes: Option<u64>) {
+        self.noted.set(Some((self.deadline_ms.get(), acknowledged_bytes)));
     }
 
-    /// Whether the peer has taken something since that was noted.
-    pub(crate) fn has_shrunk(&self, unacknowledged_bytes: Option<u64>) -> bool {
+    /// Whether the peer has taken something since that was noted. What it has left would not tell: that grows again with what
+    /// is sent meanwhile.
+    pub(crate) fn has_taken(&self, acknowledged_bytes: Option<u64>) -> bool {
         let noted = self.noted.get().filter(|(deadline_ms, _)| *deadline_ms == self.deadline_ms.get());
         noted
             .and_then(|(_, before_bytes)| before_bytes)
-            .zip(unacknowledged_bytes)
-            .is_some_and(|(before_bytes, now_bytes)| now_bytes < before_bytes)
+            .zip(acknowledged_bytes)
+            .is_some_and(|(before_bytes, now_bytes)| now_bytes > before_bytes)
     }
 
     /// Whether the task was woken to [`measure`](Self::measure) the peer's pace; true once for each time.
@@ -331,16 +332,16 @@ mod tests {
         watch.begin(Stage::Sending, 1300);
         assert!(!is_asked_at(400), "something was sent in between");
         assert!(is_asked_at(600));
-        assert!(!watch.has_shrunk(Some(0)), "nothing to compare with");
+        assert!(!watch.has_taken(Some(99)), "nothing to compare with");
         watch.note(Some(50));
         assert!(!is_asked_at(800), "noted already");
-        assert!(watch.has_shrunk(Some(49)) && !watch.has_shrunk(Some(50)) && !watch.has_shrunk(None));
+        assert!(watch.has_taken(Some(51)) && !watch.has_taken(Some(50)) && !watch.has_taken(None));
         assert_eq!(watch.poll_expired(&context), None);
         watches.sweep(1400, None);
         assert_eq!(watch.poll_expired(&context), Some(Expiry::Deadline(Stage::Sending)));
         watch.reset();
         watch.begin(Stage::Sending, 2400);
-        assert!(!watch.has_shrunk(Some(0)), "noted for another wait");
+        assert!(!watch.has_taken(Some(99)), "noted for another wait");
         watch.begin(Stage::Idle, 2500);
         assert!(!is_asked_at(1600) && !is_asked_at(1800), "only responses are sent");
     }

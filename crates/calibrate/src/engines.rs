@@ -4,6 +4,7 @@
 use std::{
     fmt, io,
     os::fd::AsFd,
+    rc::Rc,
     time::{Duration, Instant},
 };
 
@@ -11,6 +12,7 @@ use linerate_engine::{
     Fault, Piece, Queue, Turn,
     batches::Batches,
     kernel::{self, Carried, Refusal},
+    source::OpenFile,
     trial::{self, TrialKeys},
     user::{Batch, Sealed, Sizing},
 };
@@ -81,30 +83,44 @@ pub(crate) fn user(
     cipher: Cipher,
     figures: &mut Figures,
 ) -> io::Result<()> {
+    let (mut long, mut small) = (Sealing::on(way, cipher)?, Sealing::on(way, cipher)?);
+    let long_ns = long_transfer_ns(&content.mapped, |queue| long.turn(queue))?;
+    figures.add(per_byte(name, cipher), long_ns);
+    figures.add(small_response(name, cipher), small_responses_ns(content, |queue| small.turn(queue))?);
+    Ok(())
+}
+
+/// What a byte of a long transfer costs.
+fn long_transfer_ns(
+    source: &Rc<OpenFile>,
+    mut turn: impl FnMut(&mut Queue) -> io::Result<()>,
+) -> io::Result<f64> {
     let mut queue = Queue::default();
-    let mut long = Sealing::on(way, cipher)?;
-    let long_ns = cost_of_each_ns(LONG, || {
+    cost_of_each_ns(LONG, || {
         if queue.is_done() {
-            queue.push(Piece::file(&content.mapped, 0..CONTENT_BYTES as u64));
-            long.batches.begin_response();
+            queue.push(Piece::file(source, 0..CONTENT_BYTES as u64));
         }
         let before_bytes = queue.remaining_bytes();
-        long.turn(&mut queue)?;
-        Ok::<_, io::Error>(before_bytes - queue.remaining_bytes())
-    })?;
-    figures.add(per_byte(name, cipher), long_ns);
-    let (mut queue, mut small) = (Queue::default(), Sealing::on(way, cipher)?);
-    let small_ns = cost_of_each_ns(SMALL, || {
+        turn(&mut queue)?;
+        Ok(before_bytes - queue.remaining_bytes())
+    })
+}
+
+/// What a small response costs.
+fn small_responses_ns(
+    content: &Content,
+    mut turn: impl FnMut(&mut Queue) -> io::Result<()>,
+) -> io::Result<f64> {
+    let mut queue = Queue::default();
+    cost_of_each_ns(SMALL, || {
         for _ in 0..SMALL_AT_ONCE {
             push_response(&mut queue, content);
             while !queue.is_done() {
-                small.turn(&mut queue)?;
+                turn(&mut queue)?;
             }
         }
-        Ok::<_, io::Error>(SMALL_AT_ONCE)
-    })?;
-    figures.add(small_response(name, cipher), small_ns);
-    Ok(())
+        Ok(SMALL_AT_ONCE)
+    })
 }
 
 /// A connection whose records are sealed here.
@@ -229,27 +245,9 @@ pub(crate) fn by_sendfile(
     cipher: Cipher,
     figures: &mut Figures,
 ) -> io::Result<()> {
-    let mut queue = Queue::default();
-    let long_ns = cost_of_each_ns(LONG, || {
-        if queue.is_done() {
-            queue.push(Piece::file(&content.file, 0..CONTENT_BYTES as u64));
-        }
-        let before_bytes = queue.remaining_bytes();
-        long.turn(&mut queue)?;
-        Ok::<_, io::Error>(before_bytes - queue.remaining_bytes())
-    })?;
+    let long_ns = long_transfer_ns(&content.file, |queue| long.turn(queue))?;
     figures.add(per_byte(name, cipher), long_ns);
-    let mut queue = Queue::default();
-    let small_ns = cost_of_each_ns(SMALL, || {
-        for _ in 0..SMALL_AT_ONCE {
-            push_response(&mut queue, content);
-            while !queue.is_done() {
-                small.turn(&mut queue)?;
-            }
-        }
-        Ok::<_, io::Error>(SMALL_AT_ONCE)
-    })?;
-    figures.add(small_response(name, cipher), small_ns);
+    figures.add(small_response(name, cipher), small_responses_ns(content, |queue| small.turn(queue))?);
     Ok(())
 }
 

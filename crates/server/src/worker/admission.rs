@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn an_address_has_no_more_than_its_places_and_nothing_is_left_of_it() {
-        let totals = Arc::new(Totals::default());
+        let totals = Arc::new(Totals::new(1));
         let take =
             |address: &str, what, limit| AddressPlace::take(&totals, address.parse().unwrap(), what, limit);
         let first = take("192.0.2.1", Count::Connections, 2);

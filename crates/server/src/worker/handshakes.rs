@@ -232,7 +232,7 @@ mod tests {
     #[tokio::test]
     async fn who_is_stuck_goes_first_and_never_one_whose_bytes_wait() {
         let (handshakes, watches) = (Rc::new(Handshakes::new(Arc::default())), Watches::default());
-        let totals = Arc::new(Totals::default());
+        let totals = Arc::new(Totals::new(1));
         let all: Vec<_> = (0..6).map(|at_ms| begin(&handshakes, &watches, &totals, at_ms)).collect();
         let [answered, begun, spoke, silent, young, late] = &all[..] else { unreachable!() };
         answered.ticket.heard(Standing::Begun, 10);
@@ -275,7 +275,7 @@ mod tests {
     #[tokio::test]
     async fn a_newcomer_is_safe_until_as_many_others_have_come_as_there_are_places() {
         let (handshakes, watches) = (Rc::new(Handshakes::new(Arc::default())), Watches::default());
-        let totals = Arc::new(Totals::default());
+        let totals = Arc::new(Totals::new(1));
         let begin_one = |standing| {
             let one = begin(&handshakes, &watches, &totals, 0);
             one.ticket.heard(standing, 0);

@@ -6,7 +6,7 @@ use super::addresses::Addresses;
 use crate::sync::{Arc, AtomicUsize, Ordering};
 
 /// What all workers share and change once a connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Totals {
     pub(super) addresses: Addresses,
     connections: AtomicUsize,
@@ -24,7 +24,12 @@ pub(super) enum Count {
 impl Totals {
     /// For so many workers.
     pub(crate) fn new(workers: usize) -> Self {
-        Self { workers: workers.max(1), ..Self::default() }
+        Self {
+            addresses: Addresses::default(),
+            connections: AtomicUsize::default(),
+            handshakes: AtomicUsize::default(),
+            workers: workers.max(1),
+        }
     }
 
     fn of(&self, what: Count) -> &AtomicUsize {

@@ -152,8 +152,7 @@ fn a_client_slower_than_the_kernels_buffer_is_served_as_long_as_it_goes_on() {
         for transport in Transport::ALL {
             let (fixture, bytes) = (&fixture, &bytes);
             scope.spawn(move || {
-                // Its kernel acknowledges more at least once a second, as seen; with a buffer of 256 KiB it does not for 3 s.
-                let mut connection = fixture.connect_with_small_window(transport, 16 * 1024);
+                let mut connection = fixture.connect_as_by_ethernet(transport, 16 * 1024);
                 connection.send(get("/big.bin", ""));
                 // What waits in the kernel, up to 4 MiB, takes it several times as long as it may take nothing.
                 read_slowly(&mut connection, &bytes[..900_000], 100_000);

@@ -4,6 +4,7 @@ use super::Response;
 use linerate_end_to_end::{CertificatePair, PATIENCE_SECONDS};
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto::aws_lc_rs};
+use socket2::SockRef;
 use std::{
     io::{self, Read, Write},
     net::{Shutdown, SocketAddr, TcpStream},
@@ -219,10 +220,18 @@ pub(crate) fn from_address(source: std::net::Ipv4Addr, address: SocketAddr) -> T
 }
 
 /// A connection whose kernel takes few bytes that nobody reads: a slow client is slow at once.
-pub(crate) fn with_small_window(address: SocketAddr, receive_buffer_bytes: usize) -> TcpStream {
+/// `segment_bytes`: the most that it takes in a segment, if not what the interface allows.
+pub(crate) fn with_small_window(
+    address: SocketAddr,
+    receive_buffer_bytes: usize,
+    segment_bytes: Option<u32>,
+) -> TcpStream {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     sockopt::set_socket_recv_buffer_size(&socket, receive_buffer_bytes)
         .expect("a receive buffer of that size");
+    if let Some(bytes) = segment_bytes {
+        SockRef::from(&socket).set_tcp_mss(bytes).expect("segments of that size");
+    }
     rustix::net::connect(&socket, &address).expect("the server takes connections");
     TcpStream::from(socket)
 }

@@ -91,7 +91,26 @@ impl Fixture {
         transport: Transport,
         receive_buffer_bytes: usize,
     ) -> Connection {
-        let stream = with_small_window(self.address(transport), receive_buffer_bytes);
+        self.connect_slowly(transport, receive_buffer_bytes, None)
+    }
+
+    /// The same, in segments as an Ethernet's. With loopback's, which are larger than a small window, the server's kernel
+    /// sends by its timer for windows that are shut, whose pauses double.
+    pub(crate) fn connect_as_by_ethernet(
+        &self,
+        transport: Transport,
+        receive_buffer_bytes: usize,
+    ) -> Connection {
+        self.connect_slowly(transport, receive_buffer_bytes, Some(1448))
+    }
+
+    fn connect_slowly(
+        &self,
+        transport: Transport,
+        receive_buffer_bytes: usize,
+        segment_bytes: Option<u32>,
+    ) -> Connection {
+        let stream = with_small_window(self.address(transport), receive_buffer_bytes, segment_bytes);
         let session = (transport == Transport::Tls).then(|| {
             let name = "localhost".try_into().expect("a name");
             ClientConnection::new(client_config(&self.pair), name).expect("a client")

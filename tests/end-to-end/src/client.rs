@@ -1,12 +1,12 @@
 //! A TLS client on rustls that reads responses byte for byte.
 
 use crate::{CertificatePair, PATIENCE_SECONDS};
-use rustix::net::{AddressFamily, SocketType, sockopt};
 use rustls::{
     CipherSuite, ClientConfig, ClientConnection, KeyLog, NamedGroup, RootCertStore, Stream,
     SupportedProtocolVersion, client::Resumption, crypto::aws_lc_rs, version::TLS13,
 };
 use rustls_pki_types::ServerName;
+use socket2::{Domain, Socket, Type};
 use std::{
     fmt::Write as _,
     io::{self, Read, Write},
@@ -127,10 +127,10 @@ impl ClientSetup {
     #[track_caller]
     #[must_use]
     pub fn connect_with_receive_buffer(&self, address: SocketAddr, buffer_bytes: usize) -> Client {
-        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        let socket = unconnected_socket();
         // Before it is connected: the window that is offered follows from it.
-        sockopt::set_socket_recv_buffer_size(&socket, buffer_bytes).expect("a receive buffer of that size");
-        rustix::net::connect(&socket, &address).expect("the server listens");
+        socket.set_recv_buffer_size(buffer_bytes).expect("a receive buffer of that size");
+        socket.connect(&address.into()).expect("the server listens");
         let stream = TcpStream::from(socket);
         be_patient(&stream).expect("options of every socket");
         self.connect_over(stream).expect("a TLS connection")
@@ -430,4 +430,14 @@ impl KeyLog for SecretLog {
         });
         self.0.lock().expect("no test panics while it holds this").push((label.to_owned(), hex));
     }
+}
+
+/// A TCP socket over IPv4 that is not connected. No server that another test starts inherits it (`SOCK_CLOEXEC`): a
+/// socket that another process holds is not closed when its test drops it.
+///
+/// # Panics
+/// If the machine has none.
+#[must_use]
+pub fn unconnected_socket() -> Socket {
+    Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket")
 }

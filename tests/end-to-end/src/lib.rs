@@ -22,7 +22,7 @@ mod site;
 pub use binary::linerate_binary;
 pub use calibration::{calibration, calibration_with_nic};
 pub use certificate::{Algorithm, CertificatePair};
-pub use client::{Client, ClientSetup, HttpResponse, SecretLog, connect, reset};
+pub use client::{Client, ClientSetup, HttpResponse, SecretLog, connect, reset, unconnected_socket};
 pub use program::{Finished, Program, curl, is_installed, openssl};
 pub use raw_client::{RawClient, Received, content_type};
 pub use server::{Server, ServerSetup, Signal};
@@ -41,10 +41,18 @@ pub fn skip(name: &str, reason: &str) {
 /// # Panics
 /// After [`PATIENCE_SECONDS`].
 #[track_caller]
-pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, holds: impl FnMut() -> bool) {
+    assert!(comes_true(holds), "waited {PATIENCE_SECONDS} s in vain: {what}");
+}
+
+/// Waits until `holds`, for [`PATIENCE_SECONDS`] at most. Whether it came to hold.
+pub fn comes_true(mut holds: impl FnMut() -> bool) -> bool {
     let give_up = std::time::Instant::now() + std::time::Duration::from_secs(PATIENCE_SECONDS);
     while !holds() {
-        assert!(std::time::Instant::now() < give_up, "waited {PATIENCE_SECONDS} s in vain: {what}");
+        if std::time::Instant::now() >= give_up {
+            return false;
+        }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
+    true
 }

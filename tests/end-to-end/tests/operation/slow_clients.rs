@@ -2,7 +2,7 @@
 //! every byte in its order (INV-PEER-2, INV-ORDER-1).
 
 use crate::support::{Connection, End, Fixture, Transport, add_at_rest, get};
-use linerate_end_to_end::{Site, wait_until};
+use linerate_end_to_end::{Site, comes_true};
 use std::{
     thread,
     time::{Duration, Instant},
@@ -15,10 +15,15 @@ fn fixture(timeouts: &str) -> (Fixture, Vec<u8>) {
     (Fixture::start_toml(site, &format!("\n[timeouts]\n{timeouts}\n")), bytes)
 }
 
+/// Waits until `count` connections have been closed for `reason`, and says for what they were if that does not come.
+#[track_caller]
 fn closed(fixture: &Fixture, reason: &str, count: f64) {
-    wait_until(&format!("{count} connections closed for {reason}"), || {
-        fixture.server.metric("linerate_connections_closed_total", reason) == count
-    });
+    const NAME: &str = "linerate_connections_closed_total";
+    if !comes_true(|| fixture.server.metric(NAME, reason) == count) {
+        let page = fixture.server.metrics();
+        let closed = page.lines().filter(|line| line.starts_with(NAME) && !line.ends_with(" 0"));
+        panic!("not {count} for {reason}, but {:#?}", closed.collect::<Vec<_>>());
+    }
 }
 
 #[test]

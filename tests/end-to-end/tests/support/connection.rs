@@ -1,10 +1,8 @@
 //! A client's end of a connection, in the clear or over TLS, that sends exactly the bytes it is given.
 
 use super::Response;
-use linerate_end_to_end::{CertificatePair, PATIENCE_SECONDS};
-use rustix::net::{AddressFamily, SocketType, sockopt};
+use linerate_end_to_end::{CertificatePair, PATIENCE_SECONDS, unconnected_socket};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto::aws_lc_rs};
-use socket2::SockRef;
 use std::{
     io::{self, Read, Write},
     net::{Shutdown, SocketAddr, TcpStream},
@@ -213,9 +211,9 @@ pub(crate) fn client_config(pair: &CertificatePair) -> Arc<ClientConfig> {
 
 /// A connection from one of this machine's addresses.
 pub(crate) fn from_address(source: std::net::Ipv4Addr, address: SocketAddr) -> TcpStream {
-    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
-    rustix::net::bind(&socket, &SocketAddr::from((source, 0))).expect("an address of the loopback interface");
-    rustix::net::connect(&socket, &address).expect("the server takes connections");
+    let socket = unconnected_socket();
+    socket.bind(&SocketAddr::from((source, 0)).into()).expect("an address of the loopback interface");
+    socket.connect(&address.into()).expect("the server takes connections");
     TcpStream::from(socket)
 }
 
@@ -226,12 +224,11 @@ pub(crate) fn with_small_window(
     receive_buffer_bytes: usize,
     segment_bytes: Option<u32>,
 ) -> TcpStream {
-    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
-    sockopt::set_socket_recv_buffer_size(&socket, receive_buffer_bytes)
-        .expect("a receive buffer of that size");
+    let socket = unconnected_socket();
+    socket.set_recv_buffer_size(receive_buffer_bytes).expect("a receive buffer of that size");
     if let Some(bytes) = segment_bytes {
-        SockRef::from(&socket).set_tcp_mss(bytes).expect("segments of that size");
+        socket.set_tcp_mss(bytes).expect("segments of that size");
     }
-    rustix::net::connect(&socket, &address).expect("the server takes connections");
+    socket.connect(&address.into()).expect("the server takes connections");
     TcpStream::from(socket)
 }

@@ -2,6 +2,7 @@
 #
 #   make serve [DIR=/srv/media] [ARGS="--listen *:8443"]   build and serve DIR, or a sample directory
 #   make test                                              everything that must hold before a change lands
+#   make test-all                                          the same and the long tests that a short one stands for: hours
 #   make guest-test [ARGS="--kernel 6.12 NAME"]            its part that needs kernel TLS: in guests, see guest/README.md
 #   make nic [ARGS=6.12]                                   the software adapter (nic/README.md), for the guests' kernels
 #   make fuzz [TARGET=request] [TIME=600]                  fuzz one target, or all, TIME seconds each
@@ -11,7 +12,7 @@
 #   make report [EXPERIMENT=engines] [ARGS=--quick]        run an experiment and put its report into docs/reports
 #   make SETUP=no ...                                      never install a system package, only name it
 
-.PHONY: serve test guest-test nic fuzz hostile conformance careful report
+.PHONY: serve test test-all guest-test nic fuzz hostile conformance careful report
 .DEFAULT_GOAL := test
 
 export DIR TARGET TIME SETUP EXPERIMENT TLSFUZZER ONLY FAMILY
@@ -21,6 +22,9 @@ serve:
 
 test:
 	@scripts/test.sh
+
+test-all:
+	@LINERATE_TEST_ALL=yes scripts/test.sh
 
 guest-test:
 	@scripts/guest-test.sh $(ARGS)

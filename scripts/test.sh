@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `make test`: everything that must hold before a change lands. Every step runs even where one before it failed; the
-# summary at the end says what ran, what was skipped and why. Exits 1 if anything failed, 3 if it could not begin. With
+# summary at the end says what ran, what was skipped and why. With LINERATE_TEST_ALL set (`make test-all`) the long tests
+# run, too, for which a short one stands otherwise: hours. Exits 1 if anything failed, 3 if it could not begin. With
 # CI=true a skip that scripts/allowed-skips.txt does not name is a failure.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -80,8 +81,12 @@ step "documentation tests" cargo_test --doc
 step "integration and interop tests" \
     cargo_test --exclude linerate-fuzz-targets --exclude linerate-guest-tests --test '*' -- --nocapture
 step "conversations on tlslite-ng" timeout 600 scripts/conversations.sh
-step "kernel TLS, in guests" timeout 2700 scripts/guest-test.sh
+if [ -n "${LINERATE_TEST_ALL:-}" ]; then guests_take_seconds=10800; else guests_take_seconds=2700; fi
+step "kernel TLS, in guests" timeout "$guests_take_seconds" scripts/guest-test.sh
 step "fuzz smoke" cargo_test --test fuzz_smoke -- --nocapture
+if [ -n "${LINERATE_TEST_ALL:-}" ]; then
+    step "fault programs, their long form" scripts/hostile.sh
+fi
 
 printf '\n== summary (logs in %s)\n' "$logs"
 printf '%s\n' "${summary[@]}"

@@ -36,6 +36,12 @@ pub fn skip(name: &str, reason: &str) {
     eprintln!("SKIPPED: {name}: {reason}");
 }
 
+/// Whether the long tests are to run, too (`make test-all`): those that a short one stands for in `make test`.
+#[must_use]
+pub fn runs_all() -> bool {
+    std::env::var_os("LINERATE_TEST_ALL").is_some()
+}
+
 /// Waits until `holds`, and fails with `what` when it takes too long.
 ///
 /// # Panics

@@ -23,13 +23,13 @@ use linerate_os::{
     adapter::{self, Beneath},
     kernel_tls::System,
 };
-use linerate_placement::{NicFigures, NicLimits};
+use linerate_placement::{Lack, NicFigures, NicLimits, Reason};
 use linerate_record::{Cipher, Version};
 
 use crate::{
     Figures,
     content::Content,
-    engines::{self, NIC, NotMoved, Sender, USER_TO_PEER},
+    engines::{self, NIC, Sender, USER_TO_PEER},
     stretch::cpu_ns,
     way::Way,
 };
@@ -124,7 +124,7 @@ impl Adapter {
         let mut waiting: Vec<Sender> =
             (0..SET_UPS).map(|_| self.sender(CIPHERS[0])).collect::<Result<_, _>>()?;
         let began = Instant::now();
-        let done = thread::scope(|scope| -> Result<Done, NotMoved> {
+        let done = thread::scope(|scope| -> Result<Done, Refusal> {
             let (jobs, taken) = mpsc::channel::<Job>();
             let (finished, results) = mpsc::channel();
             let taken = Arc::new(Mutex::new(taken));
@@ -170,9 +170,9 @@ impl Adapter {
             }
             Ok(done)
         });
-        let done = done.map_err(|why| match why {
-            NotMoved::Module => why.to_string(),
-            why => format!("a connection to {} could not be set up: {why}", self.peer),
+        let done = done.map_err(|refusal| match refusal.reason {
+            Reason::Lacking(Lack::Module) => refusal.to_string(),
+            _ => format!("a connection to {} could not be set up: {refusal}", self.peer),
         })?;
         let (wall_ns, set_ups) = (began.elapsed().as_nanos() as f64, done.at.len() as u64);
         if set_ups == 0 || done.in_adapters < set_ups {
@@ -198,12 +198,12 @@ impl Adapter {
         let proof = self.set_up(&mut sender);
         match proof {
             Ok(proof) => Ok((proof == Proof::Adapter).then_some(sender)),
-            Err(NotMoved::Cipher) => Ok(None),
-            Err(why) => Err(format!("a connection to {} could not be set up: {why}", self.peer)),
+            Err(Refusal { reason: Reason::Lacking(Lack::NotInKernel(_)), .. }) => Ok(None),
+            Err(refusal) => Err(format!("a connection to {} could not be set up: {refusal}", self.peer)),
         }
     }
 
-    fn set_up(&self, sender: &mut Sender) -> Result<Proof, NotMoved> {
+    fn set_up(&self, sender: &mut Sender) -> Result<Proof, Refusal> {
         let socket = sender.connection.socket.as_fd();
         let prepared = kernel::prepare(&System, socket, &mut sender.channel, false, 0)?;
         let proof = nic::set_up(&System, socket, &prepared, &self.adapters.witness);

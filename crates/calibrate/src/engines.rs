@@ -2,7 +2,7 @@
 //! costs.
 
 use std::{
-    fmt, io,
+    io,
     os::fd::AsFd,
     rc::Rc,
     time::{Duration, Instant},
@@ -191,7 +191,7 @@ pub(crate) fn kernel(
     way: &Way,
     cipher: Cipher,
     figures: &mut Figures,
-) -> Result<(), NotMoved> {
+) -> Result<(), Refusal> {
     /// No key is used up here, so it does not matter whether another would be taken.
     const CARRIED: Carried = Carried { takes_new_keys: true, zero_copy: false };
     let mut moved = Vec::new();
@@ -249,43 +249,4 @@ pub(crate) fn by_sendfile(
     figures.add(per_byte(name, cipher), long_ns);
     figures.add(small_response(name, cipher), small_responses_ns(content, |queue| small.turn(queue))?);
     Ok(())
-}
-
-/// Why a connection did not go to kernel TLS, or did not go on there.
-#[derive(Debug)]
-pub(crate) enum NotMoved {
-    /// The `tls` module is not there.
-    Module,
-    /// The kernel does not know the version or the cipher, or lacks the algorithm.
-    Cipher,
-    /// It failed otherwise.
-    System(io::Error),
-}
-
-impl fmt::Display for NotMoved {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Module => formatter.write_str("the tls module is not loaded (`sudo modprobe tls`)"),
-            Self::Cipher => formatter.write_str("this kernel does not have it"),
-            Self::System(error) => error.fmt(formatter),
-        }
-    }
-}
-
-impl From<io::Error> for NotMoved {
-    fn from(error: io::Error) -> Self {
-        Self::System(error)
-    }
-}
-
-impl From<Refusal> for NotMoved {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Module => Self::Module,
-            Refusal::Cipher => Self::Cipher,
-            Refusal::System(error) => Self::System(error),
-            Refusal::NotConnected => Self::System(io::ErrorKind::NotConnected.into()),
-            Refusal::RecordLimit | Refusal::NotReady => Self::System(io::Error::other("its key was used up")),
-        }
-    }
 }

@@ -41,7 +41,6 @@ use linerate_record::Cipher;
 
 use adapter::Adapter;
 use content::Content;
-use engines::NotMoved;
 use way::Way;
 
 pub use figures::Figures;
@@ -169,7 +168,7 @@ impl Bench {
                 .map_err(while_doing("sending over loopback"))?;
             if lack.is_none() {
                 let measured = engines::kernel(content, loopback, cipher, figures);
-                *lack = measured.err().map(|why: NotMoved| why.to_string());
+                *lack = measured.err().map(|refusal| refusal.to_string());
             }
         }
         if let Ok(found) = adapter

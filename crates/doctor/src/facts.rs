@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use linerate_engine::kernel::{Carried as KernelCarried, Lack as KernelLack};
+use linerate_engine::kernel::{Carried as KernelCarried, Objection};
 use linerate_environment::{Group, Reading};
 use linerate_os::adapter::{Beneath, Channels, Driver, FeatureState};
 use linerate_placement::Release;
@@ -104,7 +104,7 @@ pub struct KernelEngine {
     /// The version and the cipher.
     pub combination: Combination,
     /// How it does, or why not.
-    pub verdict: Result<KernelCarried, KernelLack>,
+    pub verdict: Result<KernelCarried, Objection>,
 }
 
 /// A network interface.

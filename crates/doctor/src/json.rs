@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, time::UNIX_EPOCH};
 
+use linerate_engine::kernel::Objection;
 use linerate_environment::{Group as FactGroup, Reading};
+use linerate_placement::Lack;
 use linerate_tls::{ChainTrust, Inspection};
 use serde::Serialize;
 
@@ -200,10 +202,10 @@ fn engine<'a>(facts: &'a Facts, engine: &KernelEngine) -> Engine<'a> {
         user: Carries { carries: Some(true), reason: None },
         kernel: match &engine.verdict {
             Ok(_) => Carries { carries: Some(true), reason: None },
-            Err(linerate_engine::kernel::Lack::System(reason)) => {
-                Carries { carries: None, reason: Some(reason.clone()) }
+            Err(Objection { lack: Lack::NotKnown(_), detail }) => {
+                Carries { carries: None, reason: Some(detail.clone()) }
             }
-            Err(lack) => Carries { carries: Some(false), reason: Some(lack.to_string()) },
+            Err(objection) => Carries { carries: Some(false), reason: Some(objection.to_string()) },
         },
         adapters: adapters.collect(),
     }

@@ -14,11 +14,9 @@ mod switch;
 #[cfg(test)]
 mod tests;
 
-pub use capabilities::Capabilities;
-pub use capabilities::{Carried, Lack, verdict};
+pub use capabilities::{Capabilities, Carried, Objection, verdict};
 pub use departure::Departure;
-pub use report::note;
-pub use report::tried;
+pub use report::{note, tried};
 pub use switch::{Prepared, Refusal, after_control, prepare, promote, settle};
 
 use crate::{Fault, Queue, Turn, plain};

@@ -3,7 +3,7 @@
 //! What the system can do is found out elsewhere (by doing it); here it is a value, small and `Copy`, that a decision can
 //! take along without allocating.
 
-use crate::{Cipher, Combination, Engine, Version};
+use crate::{Cipher, Combination, Engine, Version, labels::labels};
 use std::fmt;
 
 /// A name of the system (a device, a driver), in place: what is longer than 22 bytes is cut.
@@ -120,50 +120,27 @@ pub enum Lack {
     NotBeneath(Name),
 }
 
+labels! {
+    Lack {
+        NotAskedFor => "not_asked_for",
+        OperatingSystem => "not_on_this_system",
+        Module => "no_module",
+        NotInKernel => "not_in_kernel",
+        SelfTest => "self_test",
+        NotKnown => "not_known",
+        AdapterGoesFirst => "adapter_goes_first",
+        NoAdapter => "no_adapter",
+        FeatureOff => "feature_off",
+        VersionNotInNic => "version_not_in_nic",
+        CipherNotInNic => "cipher_not_in_nic",
+        AdapterRefuses => "adapter_refuses",
+        BondMode => "bond_mode",
+        BondPolicy => "bond_policy",
+        NotBeneath => "upper_device",
+    }
+}
+
 impl Lack {
-    /// A word for metrics and logs, the same in every release of linerate.
-    #[must_use]
-    pub fn label(&self) -> &'static str {
-        match self {
-            Self::NotAskedFor(_) => "not_asked_for",
-            Self::OperatingSystem(_) => "not_on_this_system",
-            Self::Module => "no_module",
-            Self::NotInKernel(_) => "not_in_kernel",
-            Self::SelfTest(_) => "self_test",
-            Self::NotKnown(_) => "not_known",
-            Self::AdapterGoesFirst => "adapter_goes_first",
-            Self::NoAdapter => "no_adapter",
-            Self::FeatureOff(_) => "feature_off",
-            Self::VersionNotInNic { .. } => "version_not_in_nic",
-            Self::CipherNotInNic(_) => "cipher_not_in_nic",
-            Self::AdapterRefuses { .. } => "adapter_refuses",
-            Self::BondMode(_) => "bond_mode",
-            Self::BondPolicy(_) => "bond_policy",
-            Self::NotBeneath(_) => "upper_device",
-        }
-    }
-
-    /// Its place among the labels of [`crate::Reason`].
-    pub(crate) fn index(&self) -> usize {
-        match self {
-            Self::NotAskedFor(_) => 0,
-            Self::OperatingSystem(_) => 1,
-            Self::Module => 2,
-            Self::NotInKernel(_) => 3,
-            Self::SelfTest(_) => 4,
-            Self::NotKnown(_) => 5,
-            Self::AdapterGoesFirst => 6,
-            Self::NoAdapter => 7,
-            Self::FeatureOff(_) => 8,
-            Self::VersionNotInNic { .. } => 9,
-            Self::CipherNotInNic(_) => 10,
-            Self::AdapterRefuses { .. } => 11,
-            Self::BondMode(_) => 12,
-            Self::BondPolicy(_) => 13,
-            Self::NotBeneath(_) => 14,
-        }
-    }
-
     /// Whether a person would expect the engine to be there: then its lack is the reason for what is done instead. That
     /// a machine has no adapter that encrypts is no news.
     #[must_use]

@@ -30,6 +30,7 @@ mod capability;
 mod cost;
 mod costs;
 mod engine;
+mod labels;
 mod learning;
 mod pace;
 mod placer;

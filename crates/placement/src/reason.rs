@@ -1,6 +1,6 @@
 //! A decision and its reason, which carries the figures that it was made by.
 
-use crate::{Engine, Lack};
+use crate::{Engine, Lack, labels::labels};
 use linerate_figures as figures;
 use std::fmt;
 
@@ -139,82 +139,33 @@ pub enum Reason {
     FellBack,
 }
 
-macro_rules! labels {
-    ($($pattern:pat => $label:literal),+ $(,)?) => {
-        impl Reason {
-            /// All labels, in the order of tables. Those of [`Lack`] are among them.
-            pub const LABELS: &[&str] = &[$($label,)+
-                "not_asked_for", "not_on_this_system", "no_module", "not_in_kernel", "self_test", "not_known",
-                "adapter_goes_first", "no_adapter", "feature_off", "version_not_in_nic", "cipher_not_in_nic",
-                "adapter_refuses", "bond_mode", "bond_policy", "upper_device",
-            ];
-
-            /// A word for metrics and logs, the same in every release of linerate.
-            #[must_use]
-            pub fn label(&self) -> &'static str {
-                match self {
-                    Self::Lacking(lack) => lack.label(),
-                    $($pattern => $label),+
-                }
-            }
-        }
-    };
-}
-
 labels! {
-    Self::Fixed(_) => "fixed",
-    Self::BelowFrom { .. } => "below_from",
-    Self::BeforeAfter { .. } => "before_after",
-    Self::TooSmall { .. } => "below_break_even",
-    Self::NotCheaper { .. } => "not_cheaper",
-    Self::Pays { .. } => "pays",
-    Self::ExpectedToPay { .. } => "expected_to_pay",
-    Self::Trial { .. } => "trial",
-    Self::MovedBefore => "moved_before",
-    Self::BudgetSpent { .. } => "budget_spent",
-    Self::OthersSaveMore { .. } => "others_save_more",
-    Self::FlowTableFull { .. } => "flow_table_full",
-    Self::Lossy { .. } => "lossy",
-    Self::RecordLimit { .. } => "record_limit",
-    Self::Http2 => "http2",
-    Self::BeforeReload => "before_reload",
-    Self::NotConnected => "not_connected",
-    Self::NotReady => "not_ready",
-    Self::Refused => "refused",
-    Self::FellBack => "fell_back",
+    Reason {
+        Fixed => "fixed",
+        BelowFrom => "below_from",
+        BeforeAfter => "before_after",
+        TooSmall => "below_break_even",
+        NotCheaper => "not_cheaper",
+        Pays => "pays",
+        ExpectedToPay => "expected_to_pay",
+        Trial => "trial",
+        MovedBefore => "moved_before",
+        BudgetSpent => "budget_spent",
+        OthersSaveMore => "others_save_more",
+        FlowTableFull => "flow_table_full",
+        Lossy => "lossy",
+        RecordLimit => "record_limit",
+        Http2 => "http2",
+        BeforeReload => "before_reload",
+        NotConnected => "not_connected",
+        NotReady => "not_ready",
+        Refused => "refused",
+        FellBack => "fell_back",
+        ..Lacking(Lack)
+    }
 }
 
 impl Reason {
-    /// Where its label stands in [`Reason::LABELS`]: counters need no search.
-    #[must_use]
-    pub fn index(&self) -> usize {
-        /// Where the labels of [`Lack`] begin.
-        const LACKS: usize = 20;
-        match self {
-            Self::Fixed(_) => 0,
-            Self::BelowFrom { .. } => 1,
-            Self::BeforeAfter { .. } => 2,
-            Self::TooSmall { .. } => 3,
-            Self::NotCheaper { .. } => 4,
-            Self::Pays { .. } => 5,
-            Self::ExpectedToPay { .. } => 6,
-            Self::Trial { .. } => 7,
-            Self::MovedBefore => 8,
-            Self::BudgetSpent { .. } => 9,
-            Self::OthersSaveMore { .. } => 10,
-            Self::FlowTableFull { .. } => 11,
-            Self::Lossy { .. } => 12,
-            Self::RecordLimit { .. } => 13,
-            Self::Http2 => 14,
-            Self::BeforeReload => 15,
-            Self::NotConnected => 16,
-            Self::NotReady => 17,
-            Self::Refused => 18,
-            Self::FellBack => 19,
-            Self::Lacking(lack) => LACKS + lack.index(),
-        }
-    }
-
     /// When there is a use in deciding anew, while the connection stays where it is.
     #[must_use]
     pub fn again(&self) -> Again {

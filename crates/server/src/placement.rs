@@ -71,7 +71,7 @@ impl Plan {
         self.has_adapter = has_adapter;
         let Some(found) = found else { return self };
         for (index, combination) in Combination::ALL.into_iter().enumerate() {
-            let kernel = verdict(combination, found.verdict(combination));
+            let kernel = verdict(found.verdict(combination));
             // By which adapter a connection leaves is known when it is there. None does what the kernel lacks.
             let lack = kernel.lack().filter(|_| self.choice == EngineChoice::Nic).unwrap_or(Lack::NoAdapter);
             self.capabilities[index] = Capabilities { kernel, nic: Verdict::Lacking(lack) };

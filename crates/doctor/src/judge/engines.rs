@@ -1,7 +1,7 @@
 //! Which engine carries which version and cipher, and why not.
 
 use linerate_engine::{
-    kernel::{Carried as KernelCarried, Lack as KernelLack},
+    kernel::{Carried as KernelCarried, Objection},
     nic::route::{self, Interface, Route, TLS_FEATURE},
 };
 use linerate_environment::Reading;
@@ -19,8 +19,8 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
         let kernel = match &engine.verdict {
             Ok(carried) => carried_in_words(engine.combination.version, *carried),
             // What to do about it stands with the module.
-            Err(KernelLack::Module) => "no: the tls module is not loaded".to_owned(),
-            Err(lack) => lack.to_string(),
+            Err(Objection { lack: Lack::Module, .. }) => "no: the tls module is not loaded".to_owned(),
+            Err(objection) => objection.to_string(),
         };
         let adapters: Vec<String> = routes
             .iter()
@@ -28,13 +28,13 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
             .collect();
         let text = format!("user yes; kernel {kernel}{}", adapters.concat());
         let finding = match &engine.verdict {
-            Err(KernelLack::SelfTest(_)) => Finding::change(
+            Err(Objection { lack: Lack::SelfTest(_), .. }) => Finding::change(
                 Group::Engines,
                 "engine",
                 Use::Works,
                 format!("{text}: use another kernel, and report it"),
             ),
-            Err(KernelLack::System(_)) => Finding::note(Group::Engines, "engine", text),
+            Err(Objection { lack: Lack::NotKnown(_), .. }) => Finding::note(Group::Engines, "engine", text),
             _ => Finding::ok(Group::Engines, "engine", text),
         };
         findings.push(finding.of(engine.combination.label()));

@@ -5,9 +5,10 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use linerate_engine::kernel::{Carried as KernelCarried, Lack as KernelLack};
+use linerate_engine::kernel::{Carried as KernelCarried, Objection};
 use linerate_environment::Reading;
 use linerate_os::adapter::{Beneath, Channels, Driver, FeatureState, Obstacle};
+use linerate_placement::Lack;
 use linerate_record::{Cipher, Combination, Version};
 use linerate_tls::{ChainTrust, Inspection, KeyAlgorithm};
 
@@ -42,7 +43,7 @@ fn machine() -> Facts {
             first_open_port: Reading::Value(1024),
             io_uring: Ok(()),
         },
-        kernel_engine: kernel_engine(&Ok(KernelCarried { takes_new_keys: true, zero_copy: true })),
+        kernel_engine: kernel_engine(|_| Ok(KernelCarried { takes_new_keys: true, zero_copy: true })),
         adapters: vec![connect_x()],
         cores: Cores { usable: Reading::Value((0..4).map(|cpu| (cpu, Some(0))).collect()) },
         content: Content {
@@ -92,9 +93,17 @@ fn untell(facts: &mut Facts, group: &str, fact: &str) {
     group.insert(fact.to_owned(), Reading::NotAvailable("it is made up".to_owned()));
 }
 
-fn kernel_engine(verdict: &Result<KernelCarried, KernelLack>) -> Vec<KernelEngine> {
-    let of = |combination| KernelEngine { combination, verdict: verdict.clone() };
+fn kernel_engine(verdict: impl Fn(Combination) -> Result<KernelCarried, Objection>) -> Vec<KernelEngine> {
+    let of = |combination| KernelEngine { combination, verdict: verdict(combination) };
     Combination::ALL.into_iter().map(of).collect()
+}
+
+fn without_module(_: Combination) -> Result<KernelCarried, Objection> {
+    Err(Lack::Module.into())
+}
+
+fn failed_self_test(combination: Combination) -> Result<KernelCarried, Objection> {
+    Err(Objection { lack: Lack::SelfTest(combination), detail: "byte 7".to_owned() })
 }
 
 fn connect_x() -> Adapter {
@@ -187,7 +196,7 @@ fn names_are_stable_words() {
 fn without_the_tls_module_it_is_loaded_where_that_helps() {
     let mut facts = machine();
     facts.module = Module::Installed;
-    facts.kernel_engine = kernel_engine(&Err(KernelLack::Module));
+    facts.kernel_engine = kernel_engine(without_module);
     facts.statistics = Reading::NotAvailable("there is none".to_owned());
     change(&facts, "kernel_tls.module", Use::Adapter, "an adapter that encrypts", "sudo modprobe tls");
     assert!(engine(&facts, "TLSv1.2 AES-128-GCM").contains("kernel no: the tls module is not loaded"));
@@ -387,14 +396,18 @@ fn linux_looks_beneath_no_vlan_whatever_the_bond_does() {
 /// the way to an adapter.
 #[test]
 fn what_is_said_of_engines_is_what_the_server_goes_by() {
-    let carried = KernelCarried { takes_new_keys: false, zero_copy: false };
-    let kernels = [
-        Ok(carried),
-        Ok(KernelCarried { takes_new_keys: true, zero_copy: true }),
-        Err(KernelLack::Module),
-        Err(KernelLack::Cipher),
-        Err(KernelLack::SelfTest("byte 7".to_owned())),
-        Err(KernelLack::System("no sockets".to_owned())),
+    let kernels: [fn(Combination) -> Result<KernelCarried, Objection>; 6] = [
+        |_| Ok(KernelCarried { takes_new_keys: false, zero_copy: false }),
+        |_| Ok(KernelCarried { takes_new_keys: true, zero_copy: true }),
+        without_module,
+        |combination| Err(Lack::NotInKernel(combination).into()),
+        failed_self_test,
+        |_| {
+            Err(Objection {
+                lack: Lack::NotKnown(linerate_placement::Engine::Kernel),
+                detail: "no sockets".to_owned(),
+            })
+        },
     ];
     let obstacles = [
         None,
@@ -402,7 +415,7 @@ fn what_is_said_of_engines_is_what_the_server_goes_by() {
         Some(Obstacle::BondPolicy { bond: "bond0".to_owned(), policy: "layer2+3".to_owned() }),
     ];
     let mut said = [0; 3];
-    for kernel in &kernels {
+    for kernel in kernels {
         for (obstacle, feature) in
             obstacles.iter().flat_map(|obstacle| [ON, OFF, FIXED_OFF].map(|feature| (obstacle, feature)))
         {
@@ -645,7 +658,7 @@ fn content_is_held_against_memory_and_the_file_system() {
 fn a_failed_self_test_comes_before_all_else() {
     let mut facts = machine();
     facts.kernel_engine.truncate(1);
-    facts.kernel_engine[0].verdict = Err(KernelLack::SelfTest("byte 7".to_owned()));
+    facts.kernel_engine[0].verdict = failed_self_test(facts.kernel_engine[0].combination);
     tell(&mut facts, "cpu", "governor", "powersave");
     let findings = judge(&facts);
     let first = changes(&findings)[0];

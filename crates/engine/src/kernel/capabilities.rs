@@ -6,7 +6,7 @@ use linerate_os::{
     kernel_tls::{Calls, SendingKey},
     socket,
 };
-use linerate_placement::{self as placement, Combination, Engine, Verdict, Version};
+use linerate_placement::{self as placement, Combination, Engine, Lack, Verdict, Version};
 use rustix::io::Errno;
 use std::{fmt, io, os::fd::AsFd};
 
@@ -21,56 +21,45 @@ pub struct Carried {
 
 /// Why the kernel does not carry a combination.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lack {
-    /// The `tls` module is not loaded.
-    Module,
-    /// This kernel does not know the version or the cipher, or lacks the algorithm.
-    Cipher,
-    /// It carried it wrongly: how, in words.
-    SelfTest(String),
-    /// It could not be tried: why, in words.
-    System(String),
+pub struct Objection {
+    /// As placement calls it.
+    pub lack: Lack,
+    /// What the self-test found wrong, or why the combination could not be tried, in words.
+    pub detail: String,
 }
 
-impl fmt::Display for Lack {
+impl From<Lack> for Objection {
+    fn from(lack: Lack) -> Self {
+        Self { lack, detail: String::new() }
+    }
+}
+
+impl fmt::Display for Objection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Module => formatter.write_str(
+        match self.lack {
+            Lack::Module => formatter.write_str(
                 "no: the tls module is not loaded (modprobe tls; deploy/linerate.modules-load does it at boot)",
             ),
-            Self::Cipher => formatter.write_str("no: this kernel does not have it"),
-            Self::SelfTest(how) => write!(formatter, "switched off, the self-test failed: {how}"),
-            Self::System(why) => write!(formatter, "not known: {why}"),
+            Lack::NotInKernel(_) => formatter.write_str("no: this kernel does not have it"),
+            Lack::SelfTest(_) => write!(formatter, "switched off, the self-test failed: {}", self.detail),
+            _ => write!(formatter, "not known: {}", self.detail),
         }
     }
 }
 
-impl Lack {
-    /// The same as placement calls it.
-    #[must_use]
-    pub fn of(&self, combination: Combination) -> placement::Lack {
-        match self {
-            Self::Module => placement::Lack::Module,
-            Self::Cipher => placement::Lack::NotInKernel(combination),
-            Self::SelfTest(_) => placement::Lack::SelfTest(combination),
-            Self::System(_) => placement::Lack::NotKnown(Engine::Kernel),
-        }
-    }
-}
-
-/// What was found out about the kernel for a combination, as placement calls it.
+/// What was found out about the kernel, as placement calls it.
 #[must_use]
-pub fn verdict(combination: Combination, found: Result<Carried, &Lack>) -> Verdict {
+pub fn verdict(found: Result<Carried, &Objection>) -> Verdict {
     match found {
         Ok(carried) => Verdict::Carried(placement::Carried { takes_new_keys: carried.takes_new_keys }),
-        Err(lack) => Verdict::Lacking(lack.of(combination)),
+        Err(objection) => Verdict::Lacking(objection.lack),
     }
 }
 
 /// What became of each of [`Combination::ALL`].
 #[derive(Debug)]
 pub struct Capabilities {
-    verdicts: [Result<Carried, Lack>; Combination::ALL.len()],
+    verdicts: [Result<Carried, Objection>; Combination::ALL.len()],
     tested: bool,
     /// What the self-test found wrong, in words.
     failures: Vec<String>,
@@ -89,12 +78,12 @@ impl Capabilities {
     }
 
     /// What there is to know of a combination.
-    pub fn verdict(&self, combination: Combination) -> Result<Carried, &Lack> {
+    pub fn verdict(&self, combination: Combination) -> Result<Carried, &Objection> {
         self.verdicts[combination.index()].as_ref().map(|carried| *carried)
     }
 
     /// Combinations with what became of them.
-    pub fn all(&self) -> impl Iterator<Item = (Combination, Result<Carried, &Lack>)> {
+    pub fn all(&self) -> impl Iterator<Item = (Combination, Result<Carried, &Objection>)> {
         Combination::ALL.into_iter().map(|combination| (combination, self.verdict(combination)))
     }
 
@@ -106,7 +95,9 @@ impl Capabilities {
     /// Whether all is there that could be: a module that is not loaded now may be later.
     pub fn lacks_nothing_that_may_come(&self) -> bool {
         self.tested
-            && !self.verdicts.iter().any(|verdict| matches!(verdict, Err(Lack::Module | Lack::System(_))))
+            && !self.verdicts.iter().any(|verdict| {
+                matches!(verdict, Err(Objection { lack: Lack::Module | Lack::NotKnown(_), .. }))
+            })
     }
 
     /// What the self-test found wrong and switched off, in words.
@@ -121,10 +112,10 @@ fn test(
     combination: Combination,
     carried: Carried,
     failures: &mut Vec<String>,
-) -> Result<Carried, Lack> {
+) -> Result<Carried, Objection> {
     if let Err(how) = self_test::run(calls, combination, carried, ZeroCopy::No) {
         failures.push(format!("{}: {how}", combination.label()));
-        return Err(Lack::SelfTest(how));
+        return Err(Objection { lack: Lack::SelfTest(combination), detail: how });
     }
     if carried.zero_copy
         && let Err(how) = self_test::run(calls, combination, carried, ZeroCopy::Yes)
@@ -136,19 +127,25 @@ fn test(
 }
 
 /// Sets one connection up. Nothing is sent over it.
-fn probe(calls: &dyn Calls, Combination { version, cipher }: Combination) -> Result<Carried, Lack> {
-    let system = |doing: &'static str| move |error: io::Error| Lack::System(format!("{doing}: {error}"));
+fn probe(calls: &dyn Calls, combination: Combination) -> Result<Carried, Objection> {
+    let Combination { version, cipher } = combination;
+    let system = |doing: &'static str| {
+        move |error: io::Error| Objection {
+            lack: Lack::NotKnown(Engine::Kernel),
+            detail: format!("{doing}: {error}"),
+        }
+    };
     let (ours, _theirs) =
         socket::connected_pair(None).map_err(system("two sockets on 127.0.0.1 could not be connected"))?;
     calls.attach(ours.as_fd()).map_err(|error| match Errno::from_io_error(&error) {
-        Some(Errno::NOENT) => Lack::Module,
+        Some(Errno::NOENT) => Lack::Module.into(),
         _ => system("the tls module could not be attached")(error),
     })?;
     let key = [0x6B; 32];
     let sending =
         SendingKey { version, cipher, key: &key[..cipher.key_bytes()], vector: &[0x1F; 12], sequence: 0 };
     calls.install(ours.as_fd(), &sending).map_err(|error| match Errno::from_io_error(&error) {
-        Some(Errno::INVAL | Errno::NOENT) => Lack::Cipher,
+        Some(Errno::INVAL | Errno::NOENT) => Lack::NotInKernel(combination).into(),
         _ => system("no key could be installed")(error),
     })?;
     calls

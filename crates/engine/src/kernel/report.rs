@@ -1,6 +1,6 @@
 //! What the kernel carries: as values for `linerate doctor`, in words once at start.
 
-use super::capabilities::{Capabilities, Carried, Lack};
+use super::capabilities::{Capabilities, Carried, Objection};
 use linerate_os::kernel_tls::System;
 use linerate_placement::Combination;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// What kernel TLS of this machine does with each version and cipher: found out now, self-test included. It connects
 /// sockets of this machine to each other.
 #[must_use]
-pub fn tried() -> Vec<(Combination, Result<Carried, Lack>)> {
+pub fn tried() -> Vec<(Combination, Result<Carried, Objection>)> {
     Capabilities::find(&System, true)
         .all()
         .map(|(combination, verdict)| (combination, verdict.map_err(Clone::clone)))

@@ -2,25 +2,39 @@
 
 use super::{Carried, Departure, bytes_for, records_at_most};
 use linerate_os::kernel_tls::{Calls, SendingKey};
+use linerate_placement::{Combination, Lack, Reason};
 use linerate_record::{Channel, ContentType, HandOverFault, Handover, KeySource, Lent};
 use rustix::io::Errno;
-use std::{io, os::fd::BorrowedFd};
+use std::{fmt, io, os::fd::BorrowedFd};
 
-/// Why a connection that was to be promoted stays on the user engine. All of them leave it as it was.
+/// Why a connection that was to be promoted stays on the user engine, which goes on as if nothing had been tried.
 #[derive(Debug)]
-pub enum Refusal {
-    /// The response may need more records than the key has left, and this kernel takes no other key.
-    RecordLimit,
-    /// The peer has closed its side: the kernel takes only established connections.
-    NotConnected,
-    /// The `tls` module is not there (any more).
-    Module,
-    /// The kernel does not take this version and cipher (any more).
-    Cipher,
-    /// The kernel refused otherwise.
-    System(io::Error),
-    /// Not at this moment: the key is about to change, or the connection to end. Another record boundary may do.
-    NotReady,
+pub struct Refusal {
+    /// As placement calls it. After [`Reason::NotReady`] alone another record boundary may do.
+    pub reason: Reason,
+    /// What the kernel said, where it said something that the reason does not tell.
+    pub error: Option<io::Error>,
+}
+
+impl From<Reason> for Refusal {
+    fn from(reason: Reason) -> Self {
+        Self { reason, error: None }
+    }
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self { reason: Reason::Refused, error: Some(error) }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.error {
+            Some(error) => error.fmt(formatter),
+            None => self.reason.fmt(formatter),
+        }
+    }
 }
 
 /// A connection about to be switched: nobody seals for it, nor sends, until [`settle`].
@@ -52,7 +66,7 @@ pub struct Prepared {
 /// made are called one by one, and [`Prepared::switch`] by another thread.
 ///
 /// # Errors
-/// The user engine goes on. Only after [`Refusal::NotReady`] is there a use in trying again.
+/// The user engine goes on. Only after [`Reason::NotReady`] is there a use in trying again.
 pub fn promote<K: KeySource>(
     calls: &dyn Calls,
     socket: BorrowedFd<'_>,
@@ -77,13 +91,14 @@ pub fn prepare<K: KeySource>(
     response_bytes: u64,
 ) -> Result<Prepared, Refusal> {
     if bytes_for(channel.remaining_records()) == 0 {
-        return Err(Refusal::NotReady);
+        return Err(Reason::NotReady.into());
     }
-    if !takes_new_keys && records_at_most(response_bytes) >= channel.remaining_records() {
-        return Err(Refusal::RecordLimit);
+    let (needed, left) = (records_at_most(response_bytes), channel.remaining_records());
+    if !takes_new_keys && needed >= left {
+        return Err(Reason::RecordLimit { needed, left }.into());
     }
-    let before_bytes = calls.taken_bytes(socket).map_err(Refusal::System)?;
-    let lent = channel.lend().map_err(|_| Refusal::NotReady)?;
+    let before_bytes = calls.taken_bytes(socket)?;
+    let lent = channel.lend().map_err(|_| Reason::NotReady)?;
     Ok(Prepared { lent, before_bytes })
 }
 
@@ -93,9 +108,10 @@ impl Prepared {
     /// # Errors
     /// Nobody has the key.
     pub fn switch(&self, calls: &dyn Calls, socket: BorrowedFd<'_>) -> Result<(), Refusal> {
-        let handover = self.lent.handover().map_err(|_| Refusal::NotReady)?;
-        calls.attach(socket).map_err(Refusal::of_attaching)?;
-        install(calls, socket, &handover).map_err(Refusal::of_installing)
+        let handover = self.lent.handover().map_err(|_| Reason::NotReady)?;
+        let combination = Combination { version: handover.version(), cipher: handover.cipher() };
+        calls.attach(socket).map_err(attaching_failed)?;
+        install(calls, socket, &handover).map_err(|error| installing_failed(combination, error))
     }
 }
 
@@ -157,20 +173,18 @@ fn install(calls: &dyn Calls, socket: BorrowedFd<'_>, handover: &Handover<'_>) -
     )
 }
 
-impl Refusal {
-    fn of_attaching(error: io::Error) -> Self {
-        match Errno::from_io_error(&error) {
-            Some(Errno::NOENT) => Self::Module,
-            Some(Errno::NOTCONN) => Self::NotConnected,
-            _ => Self::System(error),
-        }
+fn attaching_failed(error: io::Error) -> Refusal {
+    match Errno::from_io_error(&error) {
+        Some(Errno::NOENT) => Reason::Lacking(Lack::Module).into(),
+        Some(Errno::NOTCONN) => Reason::NotConnected.into(),
+        _ => error.into(),
     }
+}
 
-    fn of_installing(error: io::Error) -> Self {
-        match Errno::from_io_error(&error) {
-            // EINVAL: a version or cipher that this kernel does not know. ENOENT: it knows it and lacks the algorithm.
-            Some(Errno::INVAL | Errno::NOENT) => Self::Cipher,
-            _ => Self::System(error),
-        }
+fn installing_failed(combination: Combination, error: io::Error) -> Refusal {
+    match Errno::from_io_error(&error) {
+        // EINVAL: a version or cipher that this kernel does not know. ENOENT: it knows it and lacks the algorithm.
+        Some(Errno::INVAL | Errno::NOENT) => Reason::Lacking(Lack::NotInKernel(combination)).into(),
+        _ => error.into(),
     }
 }

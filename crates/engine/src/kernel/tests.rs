@@ -1,13 +1,14 @@
 //! The kernel engine against a model of the kernel: every order of failure before the switch and after it, and what the
 //! self-test has to find.
 
-use super::{capabilities::Lack, peer::Peer, *};
+use super::{peer::Peer, *};
 use crate::{
     Piece,
     source::{Change, OpenFile},
 };
 use linerate_kernel_model::{Counting, Script, Simulated, channel, content, temporary};
 use linerate_os::socket::connected_pair;
+use linerate_placement::{Lack, Reason};
 use linerate_record::{AlertDescription, Cipher, Combination, ContentType, Version};
 use std::{collections::VecDeque, io::Write, net::TcpStream, os::fd::AsFd, sync::Arc};
 
@@ -111,13 +112,13 @@ fn of<T>(one: T) -> VecDeque<T> {
 fn before_the_switch_every_failure_falls_back() {
     type Prepare = fn(&Script);
     let failures: [(Prepare, &str); 7] = [
-        (|script| *script.attach.lock() = of(Some(2)), "Module"),
-        (|script| *script.attach.lock() = of(Some(107)), "NotConnected"),
-        (|script| *script.attach.lock() = of(Some(ENOMEM)), "System"),
-        (|script| *script.install.lock() = of(Some(22)), "Cipher"),
-        (|script| *script.install.lock() = of(Some(2)), "Cipher"),
-        (|script| *script.install.lock() = of(Some(ENOMEM)), "System"),
-        (|script| *script.install.lock() = of(Some(EBUSY)), "System"),
+        (|script| *script.attach.lock() = of(Some(2)), "no_module"),
+        (|script| *script.attach.lock() = of(Some(107)), "not_connected"),
+        (|script| *script.attach.lock() = of(Some(ENOMEM)), "refused"),
+        (|script| *script.install.lock() = of(Some(22)), "not_in_kernel"),
+        (|script| *script.install.lock() = of(Some(2)), "not_in_kernel"),
+        (|script| *script.install.lock() = of(Some(ENOMEM)), "refused"),
+        (|script| *script.install.lock() = of(Some(EBUSY)), "refused"),
     ];
     for Combination { version, cipher } in Combination::ALL {
         for (prepare, expected) in &failures {
@@ -125,7 +126,9 @@ fn before_the_switch_every_failure_falls_back() {
             connection.send_sealed(b"before ");
             prepare(&connection.script);
             let refusal = connection.promote(NEW_KEYS, 1000).unwrap_err();
-            assert!(format!("{refusal:?}").starts_with(expected), "{refusal:?} is not {expected}");
+            assert_eq!(refusal.reason.label(), *expected, "{refusal:?}");
+            // What no reason tells is said in the kernel's own words.
+            assert_eq!(refusal.error.is_some(), *expected == "refused", "{refusal:?}");
             assert!(!connection.sender.is_handed_over());
             connection.send_sealed(b"after");
             connection.read_until(|connection| connection.peer.opened == b"before after");
@@ -138,17 +141,20 @@ fn the_switch_is_not_tried_before_its_preconditions_hold() {
     let (version, cipher) = (Version::Tls13, Cipher::Aes128Gcm);
     // A response that could meet the limit of a key that stays.
     let mut limited = Connection::new(version, cipher, 100);
-    assert!(matches!(limited.promote(ONE_KEY, 97 * 4096), Err(Refusal::RecordLimit)));
+    assert!(matches!(
+        limited.promote(ONE_KEY, 97 * 4096),
+        Err(Refusal { reason: Reason::RecordLimit { .. }, .. })
+    ));
     assert_eq!(limited.script.log.lock().len(), 0, "nothing was called");
     assert!(limited.promote(NEW_KEYS, 97 * 4096).is_ok(), "a key that can be changed is no hindrance");
     // A key that is about to change.
     let mut ending = Connection::new(version, cipher, 5);
     ending.send_sealed(b"1");
-    assert!(matches!(ending.promote(NEW_KEYS, 1), Err(Refusal::NotReady)));
+    assert!(matches!(ending.promote(NEW_KEYS, 1), Err(Refusal { reason: Reason::NotReady, .. })));
     // The end of the connection.
     let mut closing = Connection::new(version, cipher, 100);
     closing.sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).unwrap();
-    assert!(matches!(closing.promote(NEW_KEYS, 1), Err(Refusal::NotReady)));
+    assert!(matches!(closing.promote(NEW_KEYS, 1), Err(Refusal { reason: Reason::NotReady, .. })));
     for connection in [ending, closing] {
         assert_eq!(connection.script.log.lock().len(), 0, "nothing was called");
     }
@@ -338,14 +344,18 @@ fn capabilities_say_what_is_lacking_and_why() {
         found.all().all(|(_, verdict)| verdict == Ok(Carried { takes_new_keys: false, zero_copy: false }))
     );
 
-    for (numbers, expected) in [((Some(2), None), Lack::Module), ((None, Some(22)), Lack::Cipher)] {
+    for (numbers, knows_module) in [((Some(2), None), false), ((None, Some(22)), true)] {
         let lacking = Simulated::default();
         *lacking.script.attach.lock() = std::iter::repeat_n(numbers.0, 6).collect();
         *lacking.script.install.lock() = std::iter::repeat_n(numbers.1, 6).collect();
         let found = Capabilities::find(&lacking, true);
-        assert!(found.all().all(|(_, verdict)| verdict == Err(&expected)), "{found:?}");
+        let expected = |combination| if knows_module { Lack::NotInKernel(combination) } else { Lack::Module };
+        assert!(
+            found.all().all(|(combination, verdict)| verdict == Err(&expected(combination).into())),
+            "{found:?}"
+        );
         assert!(found.all().all(|(_, verdict)| verdict.is_err()));
-        assert_eq!(found.lacks_nothing_that_may_come(), expected == Lack::Cipher);
+        assert_eq!(found.lacks_nothing_that_may_come(), knows_module);
     }
 }
 
@@ -357,7 +367,11 @@ fn the_self_test_finds_wrong_bytes() {
         calls.script.corrupt_byte.set(Some(place));
         let found = Capabilities::find(&calls, true);
         let verdicts: Vec<_> = found.all().map(|(_, verdict)| verdict).collect();
-        assert!(matches!(verdicts[0], Err(Lack::SelfTest(_))), "byte {place}: {:?}", verdicts[0]);
+        assert!(
+            matches!(verdicts[0], Err(Objection { lack: Lack::SelfTest(_), .. })),
+            "byte {place}: {:?}",
+            verdicts[0]
+        );
         assert!(verdicts[1..].iter().all(Result::is_ok), "{verdicts:?}");
         assert_eq!(found.failures().len(), 1);
     }

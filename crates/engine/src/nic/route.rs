@@ -1,7 +1,7 @@
 //! What is known of an adapter before a connection has tried it: pure, so that `linerate doctor` says by the same rules what
 //! the server goes by.
 
-use crate::kernel::{Carried, Lack as KernelLack, verdict};
+use crate::kernel::{Carried, Objection, verdict};
 use linerate_os::adapter::{Beneath, FeatureState, Obstacle};
 use linerate_placement::{
     Capabilities, Carried as Taken, Cipher, Combination, Lack, Name, Release, Verdict, Version,
@@ -126,10 +126,10 @@ impl Route {
 #[must_use]
 pub fn at_start(
     combination: Combination,
-    kernel: Result<Carried, &KernelLack>,
+    kernel: Result<Carried, &Objection>,
     route: Option<&Route>,
 ) -> Capabilities {
-    let kernel = verdict(combination, kernel);
+    let kernel = verdict(kernel);
     let nic = Verdict::Lacking(kernel.lack().unwrap_or(Lack::NoAdapter));
     let without = Capabilities { kernel, nic };
     route.map_or(without, |route| with_adapter(without, route.never_takes(combination), true))

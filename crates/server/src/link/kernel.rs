@@ -6,7 +6,7 @@ mod tests;
 use super::{Link, Protection, secure};
 use crate::{
     ending::Ending,
-    metrics::{Engine, KernelRefused, SetUp},
+    metrics::{Engine, SetUp},
     report,
 };
 pub(super) use linerate_engine::kernel::COUNTED_FOR_ONE;
@@ -110,21 +110,17 @@ impl<K: KeySource> Link<K> {
         let capabilities = self.workplace.kernel.borrow().clone();
         let Some(capabilities) = capabilities else {
             // Nothing was to move there when the kernel was looked at, so it was not tested.
-            let untested = Reason::Lacking(Lack::NotKnown(Placed::Kernel));
-            return Ok(self.refuse(KernelRefused::System, untested));
+            return Ok(self.refuse(Reason::Lacking(Lack::NotKnown(Placed::Kernel))));
         };
         let carried = match capabilities.verdict(combination) {
             Ok(carried) => carried,
-            Err(lack) => {
-                let reason = Reason::Lacking(lack.of(combination));
-                return Ok(self.refuse(lack.into(), reason));
-            }
+            Err(objection) => return Ok(self.refuse(Reason::Lacking(objection.lack))),
         };
         if !keeps_key {
-            return Ok(self.refuse(KernelRefused::Older, Reason::BeforeReload));
+            return Ok(self.refuse(Reason::BeforeReload));
         }
         match self.way(combination, wanted) {
-            Way::Kernel => self.promote_to_kernel(combination, carried, remaining_bytes),
+            Way::Kernel => self.promote_to_kernel(carried, remaining_bytes),
             Way::Adapter(adapter) => {
                 // Meant for the kernel, and the adapter goes first: that is a set-up like any other.
                 if wanted == Placed::Kernel {
@@ -136,8 +132,9 @@ impl<K: KeySource> Link<K> {
                 self.promote_to_adapter(&adapter, combination, carried, wanted, remaining_bytes).await
             }
             Way::None(lack) => {
-                self.count_refusal(KernelRefused::of_adapter(&lack));
-                Ok(Promotion::NotThisTime(Reason::Lacking(lack)))
+                let reason = Reason::Lacking(lack);
+                self.count_refusal((&reason).into());
+                Ok(Promotion::NotThisTime(reason))
             }
         }
     }
@@ -157,17 +154,12 @@ impl<K: KeySource> Link<K> {
     }
 
     /// The connection stays on the user engine for good.
-    fn refuse(&mut self, refused: KernelRefused, reason: Reason) -> Promotion {
-        self.count_refusal(refused);
+    fn refuse(&mut self, reason: Reason) -> Promotion {
+        self.count_refusal((&reason).into());
         Promotion::Never(reason)
     }
 
-    fn promote_to_kernel(
-        &mut self,
-        combination: Combination,
-        carried: Carried,
-        remaining_bytes: u64,
-    ) -> Result<Promotion, Ending> {
+    fn promote_to_kernel(&mut self, carried: Carried, remaining_bytes: u64) -> Result<Promotion, Ending> {
         let channel = secure(&mut self.protection)?;
         let calls = &*self.workplace.calls;
         Ok(match kernel::promote(calls, self.stream.as_fd(), channel, carried, remaining_bytes) {
@@ -175,7 +167,7 @@ impl<K: KeySource> Link<K> {
                 self.promoted(carried, departure, None);
                 Promotion::Done(None)
             }
-            Err(refusal) => self.promotion_failed(combination, &refusal, remaining_bytes),
+            Err(refusal) => self.promotion_failed(&refusal),
         })
     }
 
@@ -196,7 +188,7 @@ impl<K: KeySource> Link<K> {
         let Ok(socket) = self.stream.as_fd().try_clone_to_owned() else { return Ok(Promotion::NotNow) };
         let prepared = match kernel::prepare(&*calls, socket.as_fd(), channel, false, remaining_bytes) {
             Ok(prepared) => prepared,
-            Err(refusal) => return Ok(self.promotion_failed(combination, &refusal, remaining_bytes)),
+            Err(refusal) => return Ok(self.promotion_failed(&refusal)),
         };
         let witness = Arc::clone(&self.workplace.adapters.borrow().witness);
         self.kernel.holds_set_up = false;
@@ -231,7 +223,7 @@ impl<K: KeySource> Link<K> {
                 self.promoted(carried, departure, flow);
                 Ok(Promotion::Done(fell_back.then_some(Reason::FellBack)))
             }
-            Err(refusal) => Ok(self.promotion_failed(combination, &refusal, remaining_bytes)),
+            Err(refusal) => Ok(self.promotion_failed(&refusal)),
         }
     }
 
@@ -244,25 +236,12 @@ impl<K: KeySource> Link<K> {
         let _ = socket::clear_not_sent_low_water(&self.stream);
     }
 
-    fn promotion_failed(
-        &mut self,
-        combination: Combination,
-        refusal: &Refusal,
-        remaining_bytes: u64,
-    ) -> Promotion {
-        let reason = match refusal {
-            Refusal::NotReady => return Promotion::NotNow,
-            Refusal::RecordLimit => Reason::RecordLimit {
-                needed: kernel::records_at_most(remaining_bytes),
-                left: self.channel().map_or(0, linerate_record::Channel::remaining_records),
-            },
-            Refusal::NotConnected => Reason::NotConnected,
-            Refusal::Module => Reason::Lacking(Lack::Module),
-            Refusal::Cipher => Reason::Lacking(Lack::NotInKernel(combination)),
-            Refusal::System(_) => Reason::Refused,
-        };
+    fn promotion_failed(&mut self, refusal: &Refusal) -> Promotion {
+        if refusal.reason == Reason::NotReady {
+            return Promotion::NotNow;
+        }
         tell_once(refusal);
-        self.refuse(refusal.into(), reason)
+        self.refuse(refusal.reason)
     }
 
     /// It was decided to give it to the adapter: a set-up was taken from the budget for that.
@@ -371,7 +350,7 @@ impl<K: KeySource> Link<K> {
 /// An error that nobody foresaw is told, the first one of the process; the others are counted.
 fn tell_once(refusal: &Refusal) {
     static TOLD: Once = Once::new();
-    if let Refusal::System(error) = refusal {
+    if let Some(error) = &refusal.error {
         TOLD.call_once(|| {
             report::warn(&format!("a connection stays on the user engine: kernel TLS refused it: {error}"));
         });
@@ -384,45 +363,6 @@ impl From<Proof> for SetUp {
             Proof::Adapter => Self::Adapter,
             Proof::Software => Self::Software,
             Proof::Unproven => Self::Unproven,
-        }
-    }
-}
-
-impl KernelRefused {
-    /// The counter of what an adapter has against a connection.
-    pub(crate) fn of_adapter(lack: &Lack) -> Self {
-        match lack {
-            Lack::NoAdapter | Lack::BondMode(_) | Lack::BondPolicy(_) | Lack::NotBeneath(_) => {
-                Self::NoAdapter
-            }
-            Lack::FeatureOff(_) => Self::FeatureOff,
-            Lack::CipherNotInNic(_) | Lack::VersionNotInNic { .. } => Self::NotInNic,
-            _ => Self::AdapterRefuses,
-        }
-    }
-}
-
-impl From<&Refusal> for KernelRefused {
-    /// The counter it belongs to.
-    fn from(refusal: &Refusal) -> Self {
-        match refusal {
-            Refusal::RecordLimit => Self::RecordLimit,
-            Refusal::NotConnected => Self::NotConnected,
-            Refusal::Module => Self::Module,
-            Refusal::Cipher => Self::Cipher,
-            Refusal::System(_) | Refusal::NotReady => Self::System,
-        }
-    }
-}
-
-impl From<&kernel::Lack> for KernelRefused {
-    /// The counter of connections that stay on the user engine for it.
-    fn from(lack: &kernel::Lack) -> Self {
-        match lack {
-            kernel::Lack::Module => Self::Module,
-            kernel::Lack::Cipher => Self::Cipher,
-            kernel::Lack::SelfTest(_) => Self::SelfTest,
-            kernel::Lack::System(_) => Self::System,
         }
     }
 }

@@ -7,8 +7,8 @@ use super::{
 use crate::metrics::KernelRefused;
 use linerate_os::{kernel_tls, usage};
 use linerate_placement::{
-    Capabilities, Cipher, Combination, ConnectionSignals, Decision, Engine, Lack, MachineSignals, Mode,
-    Placer, Reason,
+    Capabilities, Cipher, Combination, ConnectionSignals, Decision, Engine, MachineSignals, Mode, Placer,
+    Reason,
 };
 use std::{
     cell::{Cell, RefCell},
@@ -70,18 +70,12 @@ impl PlacementDesk {
     /// The counter of connections that were meant for the kernel and stay for this reason; `None` if nobody meant them for
     /// it.
     pub(crate) fn refused(&self, reason: &Reason) -> Option<KernelRefused> {
-        let chosen = !self.is_auto();
-        match reason {
-            Reason::RecordLimit { .. } => Some(KernelRefused::RecordLimit),
-            Reason::Lacking(lack) if chosen => Some(match lack {
-                Lack::Module => KernelRefused::Module,
-                Lack::SelfTest(_) => KernelRefused::SelfTest,
-                Lack::NotInKernel(_) => KernelRefused::Cipher,
-                Lack::NotKnown(_) | Lack::NotAskedFor(_) | Lack::OperatingSystem(_) => KernelRefused::System,
-                of_adapter => KernelRefused::of_adapter(of_adapter),
-            }),
-            _ => None,
-        }
+        let was_meant = match reason {
+            Reason::RecordLimit { .. } => true,
+            Reason::Lacking(_) => !self.is_auto(),
+            _ => false,
+        };
+        was_meant.then(|| reason.into())
     }
 
     /// Who carries the response from here on; see [`Placer::decide`]. The clock is asked only where an adapter could take

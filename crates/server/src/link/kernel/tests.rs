@@ -1,6 +1,7 @@
 //! A link whose connection an adapter may take, against the model of kernel TLS and of an adapter.
 
 use super::*;
+use crate::metrics::KernelRefused;
 use crate::{
     placement::{Basis, Plan},
     workplace::Workplace,

@@ -66,7 +66,7 @@ fn what_is_measured_is_told_written_and_used() {
         }
     }
     if !has_kernel_tls() {
-        let note = "note: kernel TLS was not measured: the tls module is not loaded (`sudo modprobe tls`)\n";
+        let note = "note: kernel TLS was not measured: the tls module is not loaded (modprobe tls)\n";
         assert!(said.contains(note), "{said}");
         assert!(
             said.contains("Only the user engine was measured: there is nothing to break even with."),

@@ -2,15 +2,14 @@
 
 use crate::fixture::Fixture;
 use linerate_end_to_end::{
-    ClientSetup, RawClient, Received,
+    ClientSetup, RawClient, Received, Server,
     content_type::{ALERT, APPLICATION_DATA},
-    openssl,
+    wait_until,
 };
 use rustls::version::TLS13;
 use std::{
     io::{Read, Write},
-    process::{Command, Stdio},
-    time::Duration,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
 const RECEIVED: (&str, &str) = ("linerate_tls_key_updates_total", r#"direction="received""#);
@@ -23,41 +22,63 @@ fn end_of(needle: &[u8], haystack: &[u8], start: usize) -> usize {
     start + found.expect("the whole body") + needle.len()
 }
 
-/// openssl's arguments to connect and to be typed at: `K` asks for a key update in return, `k` does not.
-fn s_client(fixture: &Fixture, address: &str) -> Vec<String> {
-    let trusted = fixture.pair.certificate.to_str().unwrap();
-    [
-        "s_client",
-        "-tls1_3",
-        "-connect",
-        address,
-        "-servername",
-        "localhost",
-        "-verify_return_error",
-        "-CAfile",
-        trusted,
-    ]
-    .map(str::to_owned)
-    .to_vec()
+/// `openssl s_client` that is typed at: `K` at a line's beginning asks for a key update in return, `k` updates alone.
+struct Typed {
+    child: Child,
+    typing: ChildStdin,
+    output: ChildStdout,
+    received: Vec<u8>,
+}
+
+impl Typed {
+    fn connect(fixture: &Fixture, server: &Server) -> Self {
+        let mut child = Command::new("openssl")
+            .args(["s_client", "-tls1_3", "-connect", &server.address().to_string()])
+            .args(["-servername", "localhost", "-verify_return_error", "-CAfile"])
+            .arg(&fixture.pair.certificate)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (typing, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        Self { child, typing, output, received: Vec::new() }
+    }
+
+    fn types(&mut self, text: &str) {
+        self.typing.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// What is typed next is a line of its own: it has sent all that was typed before.
+    fn reads_until_body(&mut self, body: &[u8]) {
+        let mut buffer = [0; 16 * 1024];
+        while !self.received.ends_with(body) {
+            let count = self.output.read(&mut buffer).unwrap();
+            assert!(count > 0, "it ended after {} bytes", self.received.len());
+            self.received.extend_from_slice(&buffer[..count]);
+        }
+    }
 }
 
 #[test]
 fn openssl_updates_keys_between_requests() {
     let fixture = Fixture::new();
     let server = fixture.setup().start();
-    let moment = Duration::from_millis(150);
-    let get = |name: &str| format!("GET /{name} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    let names = ["16385.bin", "32769.bin", "65543.bin", "131071.bin", "2.bin"];
-    let mut program = openssl(s_client(&fixture, &server.address().to_string())).holds_input_open();
-    for (name, command) in names[..4].iter().zip(["K\n", "k\n", "k\n", "K\n"]) {
-        program = program.types(moment, get(name).as_bytes()).types(moment, command.as_bytes());
+    let mut client = Typed::connect(&fixture, &server);
+    for (number, (name, command)) in
+        [("16385.bin", "K\n"), ("32769.bin", "k\n"), ("65543.bin", "k\n"), ("131071.bin", "K\n")]
+            .into_iter()
+            .enumerate()
+    {
+        client.types(&format!("GET /{name} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        client.reads_until_body(&fixture.site.bytes(name));
+        client.types(command);
+        wait_until("the key update", || server.metric(RECEIVED.0, RECEIVED.1) == number as f64 + 1.0);
     }
-    let last = get(names[4]).replace("Host", "Connection: close\r\nHost");
-    let finished = program.types(moment, last.as_bytes()).run();
-    let mut at = 0;
-    for name in names {
-        at = end_of(&fixture.site.bytes(name), &finished.stdout, at);
-    }
+    client.types("GET /2.bin HTTP/1.1\r\nConnection: close\r\nHost: localhost\r\n\r\n");
+    client.output.read_to_end(&mut client.received).unwrap();
+    client.child.wait().unwrap();
+    end_of(&fixture.site.bytes("2.bin"), &client.received, end_of(b"Content-Length: 2", &client.received, 0));
     assert_eq!(server.metric(RECEIVED.0, RECEIVED.1), 4.0);
     assert_eq!(server.metric(SENT.0, SENT.1), 2.0);
 }
@@ -68,25 +89,16 @@ fn openssl_updates_keys_in_the_middle_of_a_download() {
     let fixture = Fixture::new();
     let expected = fixture.site.add_pattern("large.bin", LENGTH_BYTES);
     let server = fixture.setup().start();
-    let mut child = Command::new("openssl")
-        .args(s_client(&fixture, &server.address().to_string()))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let (mut typing, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let mut received = Vec::with_capacity(LENGTH_BYTES + 16 * 1024);
-    typing.write_all(b"GET /large.bin HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut client = Typed::connect(&fixture, &server);
+    client.types("GET /large.bin HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     // It reads no more than is taken from it: what is typed now is typed in the middle.
     for command in ["K\n", "k\n", "K\n", "K\n", "k\n", "K\n"] {
-        (&mut output).take(4_000_000).read_to_end(&mut received).unwrap();
-        typing.write_all(command.as_bytes()).unwrap();
-        std::thread::sleep(Duration::from_millis(20));
+        (&mut client.output).take(4_000_000).read_to_end(&mut client.received).unwrap();
+        client.types(command);
     }
-    output.read_to_end(&mut received).unwrap();
-    child.wait().unwrap();
-    end_of(&expected, &received, end_of(b"Content-Length: 40000003", &received, 0));
+    client.output.read_to_end(&mut client.received).unwrap();
+    client.child.wait().unwrap();
+    end_of(&expected, &client.received, end_of(b"Content-Length: 40000003", &client.received, 0));
     assert_eq!(server.metric(RECEIVED.0, RECEIVED.1), 6.0);
     let sent = server.metric(SENT.0, SENT.1);
     // Requests that come together may be answered once (RFC 8446 4.6.3).

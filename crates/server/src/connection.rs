@@ -4,7 +4,7 @@ use crate::{
     ending::Ending,
     exchange::{Client, Service, TlsFacts, serve},
     handshake::{self, HandshakeEnd},
-    link::{Linger, Link, Protection},
+    link::{Linger, Link},
     metrics::Label as _,
     snapshot::Snapshot,
     watch::Watch,
@@ -34,7 +34,7 @@ pub(crate) async fn run(begun: Begun, address: SocketAddr, kind: ListenerKind, s
         },
         Begun::Clear(stream, watch) => {
             let client = Client { address, tls: None, redirect: kind == ListenerKind::Redirect };
-            (Link::new(stream, watch, workplace, Protection::Plain), client)
+            (Link::plain(stream, watch, workplace), client)
         }
     };
     finish(link, &service, &client).await;
@@ -80,8 +80,7 @@ async fn secure(
                 FailureKind::PeerClosed | FailureKind::PeerAlert | FailureKind::CertificateRefused => {}
                 _ => {
                     // It may still be sending: closing at once could destroy the alert.
-                    let link =
-                        Link::<KeySchedule>::new(stream, watch, Rc::clone(workplace), Protection::Plain);
+                    let link = Link::<KeySchedule>::plain(stream, watch, Rc::clone(workplace));
                     link.close(&Ending::Handshake(label), Linger::UntilPeerCloses).await;
                 }
             }
@@ -108,8 +107,7 @@ async fn secure(
             return None;
         }
     };
-    let protection = Protection::Tls(Box::new(channel));
-    let mut link = Link::new(stream, watch, Rc::clone(workplace), protection);
+    let mut link = Link::tls(stream, watch, Rc::clone(workplace), channel);
     if let Err(ending) = link.take_records(finished.arrived) {
         workplace.metrics.close(ending.closed());
         // The peer is told why, as it would be of any later record.

@@ -246,7 +246,7 @@ struct Sent {
 }
 
 async fn send<K: KeySource>(link: &mut Link<K>, service: &Service, answer: &mut Answer) -> Sent {
-    let mut queue = answer.take_pieces(&service.workplace, link.channel().is_some());
+    let mut queue = answer.take_pieces(&service.workplace, link.is_tls());
     let total_bytes = queue.remaining_bytes();
     link.content_is_immutable(answer.immutable);
     let result = link.send(&mut queue).await;

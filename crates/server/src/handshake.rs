@@ -2,7 +2,7 @@
 
 use crate::{
     ending::Ending,
-    link::{Linger, Link, Protection},
+    link::{Linger, Link},
     watch::Watch,
     worker::handshakes::{Standing, Ticket},
     workplace::Workplace,
@@ -135,7 +135,7 @@ pub(crate) async fn answer_plain_http(
         );
     }
     if send(&stream, &watch, &mut page).await.is_ok() {
-        let link = Link::<KeySchedule>::new(stream, watch, workplace, Protection::Plain);
+        let link = Link::<KeySchedule>::plain(stream, watch, workplace);
         link.close(&Ending::BadRequest, Linger::UntilPeerCloses).await;
     }
 }

@@ -5,7 +5,7 @@
 //! has all of it; if it is changed before that, the connection is reset, so that the peer does not take for whole what it
 //! gets (INV-FILE-1). A peer that got the last byte before that cannot be told any more.
 
-use super::Link;
+use super::{Link, wire::Wire};
 use crate::{ending::Ending, exchange::CachedFile, report, watch::SWEEP_INTERVAL};
 use linerate_engine::source::settled_change_since;
 use linerate_os::{file::Stamp, socket};
@@ -27,6 +27,12 @@ pub(super) struct Behind {
 impl<K: KeySource> Link<K> {
     /// Looks after a file that went into the socket as it lies in memory.
     pub(crate) fn look_after(&self, file: &CachedFile, announced: Stamp, target: &str) {
+        self.wire.look_after(file, announced, target);
+    }
+}
+
+impl Wire {
+    fn look_after(&self, file: &CachedFile, announced: Stamp, target: &str) {
         let mut behind = self.behind.borrow_mut();
         // All that was sent on this connection so far went through `send`.
         let ends_at_bytes = self.sent_bytes;

@@ -41,18 +41,21 @@ impl<K: KeySource> Link<K> {
             Ending::Expired(Expiry::Deadline(Stage::Sending) | Expiry::TooSlow) => return,
             _ => {}
         }
-        if let Protection::Tls(channel) = &mut self.protection
-            && !channel.sending_is_closed()
-            && channel.alert(AlertDescription::CloseNotify, self.unsent.behind()).is_err()
+        if let Protection::Tls(secure) = &mut self.protection
+            && !secure.channel.sending_is_closed()
+            && secure.channel.alert(AlertDescription::CloseNotify, secure.unsent.behind()).is_err()
         {
             return;
         }
-        self.watch.reset();
+        self.wire.watch.reset();
         self.begin(Stage::Closing);
-        if self.flush().await.is_err()
-            || self.wait_for_departure().await.is_err()
-            || socket::finish_sending(&self.stream).is_err()
+        if let Protection::Tls(secure) = &mut self.protection
+            && (secure.flush(&mut self.wire).await.is_err()
+                || secure.wait_for_departure(&self.wire).await.is_err())
         {
+            return;
+        }
+        if socket::finish_sending(&self.wire.stream).is_err() {
             return;
         }
         if let Err(Ending::ChangedBehind) = self.wait_for_the_peer(linger).await {
@@ -64,7 +67,7 @@ impl<K: KeySource> Link<K> {
         match linger {
             Linger::No => {}
             Linger::Briefly => {
-                self.watch.begin(Stage::Closing, self.workplace.now_ms().saturating_add(BRIEF_MS));
+                self.wire.watch.begin(Stage::Closing, self.wire.workplace.now_ms().saturating_add(BRIEF_MS));
                 self.discard_the_rest(true).await?;
             }
             Linger::UntilPeerCloses => {
@@ -72,7 +75,7 @@ impl<K: KeySource> Link<K> {
                 self.discard_the_rest(false).await?;
             }
         }
-        self.look_after_to_the_end().await
+        self.wire.look_after_to_the_end().await
     }
 
     /// Ends the connection at once, because of a file that was changed. What the user engine sealed was looked at before
@@ -81,7 +84,7 @@ impl<K: KeySource> Link<K> {
     fn take_back(&self) {
         if self.engine() != Engine::User {
             // Where that fails the connection is gone already.
-            let _ = socket::reset_when_closed(&self.stream);
+            let _ = socket::reset_when_closed(&self.wire.stream);
         }
     }
 
@@ -89,20 +92,20 @@ impl<K: KeySource> Link<K> {
     async fn discard_the_rest(&mut self, mut has_all: bool) -> Result<(), Ending> {
         let mut discarded = 0;
         while discarded < LINGER_LIMIT_BYTES {
-            if !has_all && self.peer_has_all() {
+            if !has_all && self.wire.peer_has_all() {
                 has_all = true;
                 self.begin(Stage::Closing);
             }
             let received = {
-                let mut buffer = self.workplace.receive.borrow_mut();
-                socket::receive(&self.stream, &mut buffer)
+                let mut buffer = self.wire.workplace.receive.borrow_mut();
+                socket::receive(&self.wire.stream, &mut buffer)
             };
             match received {
                 Ok(0) => break,
                 Ok(bytes) => discarded += bytes,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    self.clear_readiness(tokio::io::Interest::READABLE);
-                    let woken = self.wait(true, false);
+                    self.wire.clear_readiness(tokio::io::Interest::READABLE);
+                    let woken = self.wire.wait(true, false);
                     if has_all {
                         woken.await?;
                     } else if let Ok(woken) = tokio::time::timeout(SWEEP_INTERVAL, woken).await {

@@ -3,12 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Link, Protection, secure};
-use crate::{
-    ending::Ending,
-    metrics::{Engine, SetUp},
-    report,
-};
+use super::{secure::Secure, wire::Wire};
+use crate::{ending::Ending, metrics::SetUp, report};
 pub(super) use linerate_engine::kernel::COUNTED_FOR_ONE;
 use linerate_engine::{
     Queue, Turn,
@@ -16,7 +12,7 @@ use linerate_engine::{
     nic::{self, Flow, Proof, route},
 };
 use linerate_os::socket;
-use linerate_placement::{Capabilities, Combination, Engine as Placed, Lack, Reason};
+use linerate_placement::{Capabilities, Engine as Placed, Lack, Reason};
 use linerate_record::KeySource;
 use std::{
     io,
@@ -38,12 +34,18 @@ pub(super) struct KernelSide {
     carried: Option<Carried>,
     departure: Departure,
     /// The content of the response under way never changes.
-    immutable: bool,
+    pub(super) immutable: bool,
     /// Whether adapters may read files while they are sent.
     zero_copy: bool,
 }
 
-/// By whom a connection that is due would be carried.
+impl KernelSide {
+    pub(super) fn is_with_adapter(&self) -> bool {
+        self.flow.is_some()
+    }
+}
+
+/// The engine that a move would use.
 enum Way {
     Kernel,
     Adapter(Arc<nic::Way>),
@@ -67,28 +69,25 @@ pub(super) enum Promotion {
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LAST_LOOK: Duration = Duration::from_millis(50);
 
-impl<K: KeySource> Link<K> {
-    /// Says whether the content of the next response never changes.
-    pub(crate) fn content_is_immutable(&mut self, immutable: bool) {
-        self.kernel.immutable = immutable;
-    }
-
+impl<K: KeySource> Secure<K> {
     /// Who can carry this connection: what is known of the kernel, and of the adapter by which it leaves. That is looked for
     /// once, and only where `is_wanted`: it costs system calls.
-    pub(super) fn capabilities(&mut self, combination: Combination, is_wanted: bool) -> Capabilities {
-        let can = self.workplace.desk.capabilities(combination);
+    pub(super) fn capabilities(&mut self, wire: &Wire, is_wanted: bool) -> Capabilities {
+        let combination = self.combination();
+        let desk = &wire.workplace.desk;
+        let can = desk.capabilities(combination);
         if !is_wanted || can.kernel.lack().is_some() {
             return can;
         }
-        let Some(adapter) = self.adapter() else { return can };
-        route::with_adapter(can, adapter.known_lack(combination), self.workplace.desk.is_auto())
+        let Some(adapter) = self.adapter(wire) else { return can };
+        route::with_adapter(can, adapter.known_lack(combination), desk.is_auto())
     }
 
     /// The adapter by which the connection leaves, if it encrypts or could.
-    fn adapter(&mut self) -> Option<Arc<nic::Way>> {
+    fn adapter(&mut self, wire: &Wire) -> Option<Arc<nic::Way>> {
         let adapter = self.kernel.adapter.get_or_insert_with(|| {
-            let adapters = self.workplace.adapters.borrow();
-            adapters.towards(&*self.workplace.calls, self.stream.as_fd())
+            let adapters = wire.workplace.adapters.borrow();
+            adapters.towards(&*wire.workplace.calls, wire.stream.as_fd())
         });
         adapter.clone()
     }
@@ -100,49 +99,49 @@ impl<K: KeySource> Link<K> {
     /// The connection cannot go on at all.
     pub(super) async fn promote(
         &mut self,
+        wire: &Wire,
         wanted: Placed,
         remaining_bytes: u64,
     ) -> Result<Promotion, Ending> {
-        let channel = secure(&mut self.protection)?;
         debug_assert!(self.unsent.is_empty(), "what is sealed goes first");
-        let combination = channel.combination();
-        let keeps_key = channel.keeps_key();
-        let capabilities = self.workplace.kernel.borrow().clone();
+        let combination = self.combination();
+        let capabilities = wire.workplace.kernel.borrow().clone();
         let Some(capabilities) = capabilities else {
             // Nothing was to move there when the kernel was looked at, so it was not tested.
-            return Ok(self.refuse(Reason::Lacking(Lack::NotKnown(Placed::Kernel))));
+            return Ok(self.refuse(wire, Reason::Lacking(Lack::NotKnown(Placed::Kernel))));
         };
         let carried = match capabilities.verdict(combination) {
             Ok(carried) => carried,
-            Err(objection) => return Ok(self.refuse(Reason::Lacking(objection.lack))),
+            Err(objection) => return Ok(self.refuse(wire, Reason::Lacking(objection.lack))),
         };
-        if !keeps_key {
-            return Ok(self.refuse(Reason::BeforeReload));
+        if !self.channel.keeps_key() {
+            return Ok(self.refuse(wire, Reason::BeforeReload));
         }
-        match self.way(combination, wanted) {
-            Way::Kernel => self.promote_to_kernel(carried, remaining_bytes),
+        match self.way(wire, wanted) {
+            Way::Kernel => Ok(self.promote_to_kernel(wire, carried, remaining_bytes)),
             Way::Adapter(adapter) => {
                 // Meant for the kernel, and the adapter goes first: that is a set-up like any other.
                 if wanted == Placed::Kernel {
-                    if let Some(spent) = self.workplace.desk.take_set_up() {
+                    if let Some(spent) = wire.workplace.desk.take_set_up() {
                         return Ok(Promotion::NotThisTime(spent));
                     }
                     self.kernel.holds_set_up = true;
                 }
-                self.promote_to_adapter(&adapter, combination, carried, wanted, remaining_bytes).await
+                self.promote_to_adapter(wire, &adapter, carried, wanted, remaining_bytes).await
             }
             Way::None(lack) => {
                 let reason = Reason::Lacking(lack);
-                self.count_refusal((&reason).into());
+                self.count_refusal(wire, (&reason).into());
                 Ok(Promotion::NotThisTime(reason))
             }
         }
     }
 
     /// By whom the connection would be carried. Linux gives it to an adapter that may take it, whoever asks.
-    fn way(&mut self, combination: Combination, wanted: Placed) -> Way {
+    fn way(&mut self, wire: &Wire, wanted: Placed) -> Way {
+        let combination = self.combination();
         let adapter_only = wanted == Placed::Nic;
-        let Some(adapter) = self.adapter() else {
+        let Some(adapter) = self.adapter(wire) else {
             return if adapter_only { Way::None(Lack::NoAdapter) } else { Way::Kernel };
         };
         match adapter.objects(combination) {
@@ -154,45 +153,44 @@ impl<K: KeySource> Link<K> {
     }
 
     /// The connection stays on the user engine for good.
-    fn refuse(&mut self, reason: Reason) -> Promotion {
-        self.count_refusal((&reason).into());
+    fn refuse(&mut self, wire: &Wire, reason: Reason) -> Promotion {
+        self.count_refusal(wire, (&reason).into());
         Promotion::Never(reason)
     }
 
-    fn promote_to_kernel(&mut self, carried: Carried, remaining_bytes: u64) -> Result<Promotion, Ending> {
-        let channel = secure(&mut self.protection)?;
-        let calls = &*self.workplace.calls;
-        Ok(match kernel::promote(calls, self.stream.as_fd(), channel, carried, remaining_bytes) {
+    fn promote_to_kernel(&mut self, wire: &Wire, carried: Carried, remaining_bytes: u64) -> Promotion {
+        let (calls, socket) = (&*wire.workplace.calls, wire.stream.as_fd());
+        match kernel::promote(calls, socket, &mut self.channel, carried, remaining_bytes) {
             Ok(departure) => {
-                self.promoted(carried, departure, None);
+                self.promoted(wire, carried, departure, None);
                 Promotion::Done(None)
             }
-            Err(refusal) => self.promotion_failed(&refusal),
-        })
+            Err(refusal) => self.promotion_failed(wire, &refusal),
+        }
     }
 
     /// The switch is made on a thread that may wait for the adapter, with the connection parked: nothing is sent, sealed or
     /// received for it meanwhile. The adapter takes no new key for it, whatever the kernel's software does.
     async fn promote_to_adapter(
         &mut self,
+        wire: &Wire,
         adapter: &nic::Way,
-        combination: Combination,
         carried: Carried,
         wanted: Placed,
         remaining_bytes: u64,
     ) -> Result<Promotion, Ending> {
-        let Some(place) = self.workplace.set_ups.enter() else { return Ok(Promotion::NotNow) };
-        let channel = secure(&mut self.protection)?;
-        let calls = Arc::clone(&self.workplace.calls);
+        let Some(place) = wire.workplace.set_ups.enter() else { return Ok(Promotion::NotNow) };
+        let calls = Arc::clone(&wire.workplace.calls);
         // A descriptor of its own: this task may end before the thread does.
-        let Ok(socket) = self.stream.as_fd().try_clone_to_owned() else { return Ok(Promotion::NotNow) };
-        let prepared = match kernel::prepare(&*calls, socket.as_fd(), channel, false, remaining_bytes) {
-            Ok(prepared) => prepared,
-            Err(refusal) => return Ok(self.promotion_failed(&refusal)),
-        };
-        let witness = Arc::clone(&self.workplace.adapters.borrow().witness);
+        let Ok(socket) = wire.stream.as_fd().try_clone_to_owned() else { return Ok(Promotion::NotNow) };
+        let prepared =
+            match kernel::prepare(&*calls, socket.as_fd(), &mut self.channel, false, remaining_bytes) {
+                Ok(prepared) => prepared,
+                Err(refusal) => return Ok(self.promotion_failed(wire, &refusal)),
+            };
+        let witness = Arc::clone(&wire.workplace.adapters.borrow().witness);
         self.kernel.holds_set_up = false;
-        self.begin_own_work();
+        wire.begin_own_work();
         let started = Instant::now();
         let finished = tokio::task::spawn_blocking(move || {
             let asked = Instant::now();
@@ -203,45 +201,44 @@ impl<K: KeySource> Link<K> {
         let (prepared, proof, took) =
             finished.await.map_err(|error| Ending::KernelKey(io::Error::other(error)))?;
         drop(place);
-        self.watch.forget_pace();
-        self.begin(crate::watch::Stage::Sending);
+        wire.watch.forget_pace();
+        wire.begin(crate::watch::Stage::Sending);
         let outcome = proof.as_ref().map_or(SetUp::Refused, |&proof| proof.into());
-        self.workplace.metrics.set_up(outcome, started.elapsed());
+        wire.workplace.metrics.set_up(outcome, started.elapsed());
         if let SetUp::Adapter = outcome {
-            self.workplace.desk.set_up_took(took);
+            wire.workplace.desk.set_up_took(took);
         }
-        let switched = proof.map(|proof| (proof, adapter.learn(combination, proof)));
+        let switched = proof.map(|proof| (proof, adapter.learn(self.combination(), proof)));
         let takes_new_keys = matches!(switched, Ok((Proof::Software, _))) && carried.takes_new_keys;
-        let channel = secure(&mut self.protection)?;
         let (switched, flow) = match switched {
             Ok((_, flow)) => (Ok(takes_new_keys), flow),
             Err(refusal) => (Err(refusal), None),
         };
-        match kernel::settle(channel, prepared, switched) {
+        match kernel::settle(&mut self.channel, prepared, switched) {
             Ok(departure) => {
                 let fell_back = wanted == Placed::Nic && flow.is_none();
-                self.promoted(carried, departure, flow);
+                self.promoted(wire, carried, departure, flow);
                 Ok(Promotion::Done(fell_back.then_some(Reason::FellBack)))
             }
-            Err(refusal) => Ok(self.promotion_failed(&refusal)),
+            Err(refusal) => Ok(self.promotion_failed(wire, &refusal)),
         }
     }
 
-    fn promoted(&mut self, carried: Carried, departure: Departure, flow: Option<Flow>) {
+    fn promoted(&mut self, wire: &Wire, carried: Carried, departure: Departure, flow: Option<Flow>) {
         self.kernel.carried = Some(carried);
         self.kernel.departure = departure;
         self.kernel.flow = flow;
-        self.workplace.metrics.kernel_promotions.increment();
+        wire.workplace.metrics.kernel_promotions.increment();
         // The mark only matters to how the socket reports room; there is nobody to tell.
-        let _ = socket::clear_not_sent_low_water(&self.stream);
+        let _ = socket::clear_not_sent_low_water(&wire.stream);
     }
 
-    fn promotion_failed(&mut self, refusal: &Refusal) -> Promotion {
+    fn promotion_failed(&mut self, wire: &Wire, refusal: &Refusal) -> Promotion {
         if refusal.reason == Reason::NotReady {
             return Promotion::NotNow;
         }
         tell_once(refusal);
-        self.refuse(refusal.reason)
+        self.refuse(wire, refusal.reason)
     }
 
     /// It was decided to give it to the adapter: a set-up was taken from the budget for that.
@@ -250,95 +247,70 @@ impl<K: KeySource> Link<K> {
     }
 
     /// What was taken from the budget and not asked of the adapter goes back.
-    pub(super) fn give_back_set_up(&mut self) {
+    pub(super) fn give_back_set_up(&mut self, wire: &Wire) {
         if std::mem::take(&mut self.kernel.holds_set_up) {
-            self.workplace.desk.give_back_set_up();
+            wire.workplace.desk.give_back_set_up();
         }
     }
 
-    /// The engine of a connection that was promoted.
-    pub(super) fn promoted_engine(&self) -> Engine {
-        if self.kernel.flow.is_some() { Engine::Nic } else { Engine::Kernel }
-    }
-
     /// Lets adapters read the file while it is sent, or forbids it, as this response's content allows.
-    pub(super) fn allow_zero_copy(&mut self) -> Result<(), Ending> {
+    pub(super) fn allow_zero_copy(&mut self, wire: &Wire) -> Result<(), Ending> {
         let wanted = self.kernel.immutable && self.kernel.carried.is_some_and(|carried| carried.zero_copy);
         if wanted != self.kernel.zero_copy {
-            self.workplace.calls.set_zero_copy(self.stream.as_fd(), wanted).map_err(Ending::Socket)?;
+            wire.workplace.calls.set_zero_copy(wire.stream.as_fd(), wanted).map_err(Ending::Socket)?;
             self.kernel.zero_copy = wanted;
         }
         Ok(())
     }
 
     /// A turn of the kernel engine.
-    pub(super) fn kernel_turn(&mut self, queue: &mut Queue) -> Result<Turn, Ending> {
-        let channel = secure(&mut self.protection)?;
-        let quantum_bytes = self.workplace.tuning.get().quantum_bytes;
-        let calls = &*self.workplace.calls;
-        let turn = kernel::turn(calls, self.stream.as_fd(), channel, queue, quantum_bytes)?;
+    pub(super) fn kernel_turn(&mut self, wire: &Wire, queue: &mut Queue) -> Result<Turn, Ending> {
+        let quantum_bytes = wire.workplace.tuning.get().quantum_bytes;
+        let (calls, socket) = (&*wire.workplace.calls, wire.stream.as_fd());
+        let turn = kernel::turn(calls, socket, &mut self.channel, queue, quantum_bytes)?;
         if let Turn::Sent(bytes) | Turn::Full(bytes) = turn {
             self.kernel.departure.add(bytes);
         }
         Ok(turn)
     }
 
-    /// Whether control records wait.
-    pub(super) fn has_control(&self) -> bool {
-        self.channel().is_some_and(|channel| channel.next_control().is_some())
-    }
-
     /// Sends the control records that wait, each whole and in its turn, however full the socket is; behind a key update
     /// the next key is installed.
-    pub(super) async fn flush_control(&mut self) -> Result<(), Ending> {
-        loop {
-            let Protection::Tls(channel) = &mut self.protection else { return Ok(()) };
-            let Some(record) = channel.next_control() else { return Ok(()) };
-            let (calls, socket) = (&*self.workplace.calls, self.stream.as_fd());
+    pub(super) async fn flush_control(&mut self, wire: &mut Wire) -> Result<(), Ending> {
+        while let Some(record) = self.channel.next_control() {
+            let (calls, socket) = (&*wire.workplace.calls, wire.stream.as_fd());
             match calls.send_control(socket, record.content_type().wire(), record.payload()) {
                 Ok(()) => {
-                    let changed = kernel::after_control(calls, socket, channel, &mut self.kernel.departure)
+                    let Self { channel, kernel: KernelSide { departure, .. }, .. } = self;
+                    let changed = kernel::after_control(calls, socket, channel, departure)
                         .map_err(Ending::KernelKey)?;
-                    self.workplace.metrics.kernel_key_updates.add(u64::from(changed));
+                    wire.workplace.metrics.kernel_key_updates.add(u64::from(changed));
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait_for_room().await?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait_for_room(wire).await?,
                 Err(error) => return Err(Ending::Socket(error)),
             }
         }
+        Ok(())
     }
 
     /// Before the next response, near the record limit of a key that cannot be changed: the exact count.
-    pub(super) fn count_exactly(&mut self) {
-        if let Protection::Tls(channel) = &mut self.protection
-            && channel.is_handed_over()
-            && !channel.can_send()
-        {
-            kernel::count_exactly_near_the_limit(
-                &*self.workplace.calls,
-                self.stream.as_fd(),
-                channel,
-                u64::MAX,
-            );
+    pub(super) fn count_exactly(&mut self, wire: &Wire) {
+        if self.channel.is_handed_over() && !self.channel.can_send() {
+            let (calls, socket) = (&*wire.workplace.calls, wire.stream.as_fd());
+            kernel::count_exactly_near_the_limit(calls, socket, &mut self.channel, u64::MAX);
         }
     }
 
     /// Waits until what the kernel holds back has gone on to TCP: closing the socket before would throw it away.
-    pub(super) async fn wait_for_departure(&mut self) -> Result<(), Ending> {
+    pub(super) async fn wait_for_departure(&self, wire: &Wire) -> Result<(), Ending> {
         let mut pause = FIRST_LOOK;
-        while let Protection::Tls(channel) = &self.protection
-            && channel.is_handed_over()
-        {
-            let calls = &*self.workplace.calls;
-            if self
-                .kernel
-                .departure
-                .is_complete(calls, self.stream.as_fd(), channel)
-                .map_err(Ending::Socket)?
-            {
+        while self.channel.is_handed_over() {
+            let (calls, socket) = (&*wire.workplace.calls, wire.stream.as_fd());
+            if self.kernel.departure.is_complete(calls, socket, &self.channel).map_err(Ending::Socket)? {
                 break;
             }
             tokio::select! {
-                ended = self.wait(false, false) => drop(ended?),
+                ended = wire.wait(false, false) => drop(ended?),
                 () = tokio::time::sleep(pause) => {}
             }
             pause = (pause * 2).min(LAST_LOOK);

@@ -1,10 +1,9 @@
 //! Who carries the link's responses: asked when one begins, done at a record boundary, told when it has ended.
 
-use super::{Link, kernel::Promotion};
-use crate::{ending::Ending, metrics::KernelRefused, placement::view::Recent};
+use super::{kernel::Promotion, secure::Secure, wire::Wire};
+use crate::{ending::Ending, metrics::KernelRefused};
 use linerate_os::socket;
-use linerate_placement::{Again, Combination, ConnectionSignals, Decision, Engine, Protocol, Reason};
-use linerate_record::Channel;
+use linerate_placement::{Again, ConnectionSignals, Decision, Engine, Protocol, Reason};
 use linerate_record::KeySource;
 
 /// With fewer bytes nobody asks by which adapter a connection leaves.
@@ -47,14 +46,14 @@ impl Placement {
     }
 }
 
-impl<K: KeySource> Link<K> {
+impl<K: KeySource> Secure<K> {
     /// A response of so many bytes begins: who carries it is decided, and done at the first record boundary.
-    pub(super) fn begin_placement(&mut self, response_bytes: u64) {
+    pub(super) fn begin_placement(&mut self, wire: &Wire, response_bytes: u64) {
         self.placement.response_bytes = response_bytes;
         self.placement.next = Next::Nothing;
         self.placement.moved_within = false;
         if !self.placement.is_settled {
-            self.decide(response_bytes);
+            self.decide(wire, response_bytes);
         }
     }
 
@@ -70,50 +69,43 @@ impl<K: KeySource> Link<K> {
     ///
     /// # Errors
     /// The connection cannot go on at all.
-    pub(super) async fn place(&mut self, left_bytes: u64) -> Result<(), Ending> {
+    pub(super) async fn place(&mut self, wire: &Wire, left_bytes: u64) -> Result<(), Ending> {
         if self.placement.next == Next::Decide {
-            self.decide(left_bytes);
+            self.decide(wire, left_bytes);
         }
         match self.placement.next {
-            Next::Move(engine) => self.move_to(engine, left_bytes).await,
+            Next::Move(engine) => self.move_to(wire, engine, left_bytes).await,
             Next::Nothing | Next::Decide => Ok(()),
         }
     }
 
-    /// Which engine carried the last byte of the response that has just ended, and why; `None` without TLS.
-    pub(crate) fn decision(&self) -> Option<Decision> {
-        let engine = self.engine().placed()?;
+    /// Which engine carried the last byte of the response that has just ended, and why.
+    pub(super) fn decision(&self) -> Decision {
         let reason = match self.placement.next {
             // The response ended before there was a record boundary to move at.
             Next::Move(_) => Reason::NotReady,
             _ => self.placement.reason.unwrap_or(Reason::NotReady),
         };
-        Some(Decision { engine, reason })
+        Decision { engine: self.placed(), reason }
+    }
+
+    /// The engine, as placement calls it.
+    pub(super) fn placed(&self) -> Engine {
+        self.engine().placed().unwrap_or(Engine::User)
     }
 
     /// Whether another engine carried the beginning of the response that has just ended.
-    pub(crate) fn moved_within_response(&self) -> bool {
+    pub(super) fn moved_within_response(&self) -> bool {
         self.placement.moved_within
     }
 
-    /// The response is among the latest that the admin page shows.
-    pub(crate) fn note_placement(&self, recent: Recent) {
-        self.workplace.desk.note(Recent { at_ms: self.workplace.now_ms(), ..recent });
-    }
-
-    /// Version and cipher; `None` without TLS.
-    pub(crate) fn combination(&self) -> Option<Combination> {
-        self.channel().map(Channel::combination)
-    }
-
-    fn decide(&mut self, left_bytes: u64) {
-        let Some(combination) = self.combination() else { return };
-        let signals = self.signals(combination, left_bytes);
+    fn decide(&mut self, wire: &Wire, left_bytes: u64) {
+        let signals = self.signals(left_bytes);
         // No adapter is worth a question for less.
         let may_pay = signals.left_bytes + signals.sent_before_bytes >= LEAST_FOR_ADAPTER_BYTES;
-        let can = self.capabilities(combination, may_pay || !self.workplace.desk.is_auto());
-        let stream = &self.stream;
-        let decision = self.workplace.desk.decide(&can, &signals, || socket::retransmitted_share(stream));
+        let desk = &wire.workplace.desk;
+        let can = self.capabilities(wire, may_pay || !desk.is_auto());
+        let decision = desk.decide(&can, &signals, || socket::retransmitted_share(&wire.stream));
         let again = decision.reason.again();
         let placement = &mut self.placement;
         let stays = decision.engine == signals.engine;
@@ -133,39 +125,39 @@ impl<K: KeySource> Link<K> {
         if placement.next == Next::Nothing && again == Again::Never {
             placement.is_settled = true;
         }
-        if let Some(refused) = self.workplace.desk.refused(&decision.reason) {
-            self.count_refusal(refused);
+        if let Some(refused) = desk.refused(&decision.reason) {
+            self.count_refusal(wire, refused);
         }
     }
 
     /// A connection that was meant for kernel or adapter and stays is counted once.
-    pub(super) fn count_refusal(&mut self, refused: KernelRefused) {
+    pub(super) fn count_refusal(&mut self, wire: &Wire, refused: KernelRefused) {
         if !std::mem::replace(&mut self.placement.is_refusal_counted, true) {
-            self.workplace.metrics.refuse_kernel(refused);
+            wire.workplace.metrics.refuse_kernel(refused);
         }
     }
 
-    fn signals(&self, combination: Combination, left_bytes: u64) -> ConnectionSignals {
+    fn signals(&self, left_bytes: u64) -> ConnectionSignals {
         let placement = &self.placement;
         ConnectionSignals {
-            combination,
-            engine: self.engine().placed().unwrap_or(Engine::User),
+            combination: self.combination(),
+            engine: self.placed(),
             protocol: Protocol::Http1,
             response_bytes: placement.response_bytes,
             left_bytes,
             sent_before_bytes: placement.sent_before_bytes,
             responses_before: placement.responses_before,
-            records_left: self.channel().map(linerate_record::Channel::remaining_records),
+            records_left: Some(self.channel.remaining_records()),
         }
     }
 
-    async fn move_to(&mut self, engine: Engine, left_bytes: u64) -> Result<(), Ending> {
+    async fn move_to(&mut self, wire: &Wire, engine: Engine, left_bytes: u64) -> Result<(), Ending> {
         debug_assert_ne!(engine, Engine::User, "there is no way back");
         if engine == Engine::Nic {
             self.take_set_up();
         }
-        let promotion = self.promote(engine, left_bytes).await?;
-        self.give_back_set_up();
+        let promotion = self.promote(wire, engine, left_bytes).await?;
+        self.give_back_set_up(wire);
         let placement = &mut self.placement;
         placement.next = Next::Nothing;
         match promotion {

@@ -1,18 +1,24 @@
 //! What a link waits for, and whose time that is.
 
-use super::*;
+use super::{wire::Woken, *};
 use crate::placement::{Basis, Plan};
+use crate::watch::Expiry;
 use linerate_config::{Flags, Settings};
 use linerate_engine::{FileRange, Piece, Queue, source::OpenFile};
 use linerate_kernel_model::{Counting, content, temporary};
-use linerate_os::{file::Fetch, socket::connected_pair};
+use linerate_os::{
+    file::Fetch,
+    socket::{self, connected_pair},
+};
 use linerate_placement::Costs;
 use std::{
     fs::File,
-    io::{Read, Write},
+    future::poll_fn,
+    io::{self, Read, Write},
     net::TcpStream as Peer,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
+    task::Poll,
     time::Duration,
 };
 
@@ -28,13 +34,13 @@ fn link(workplace: Workplace) -> (Link<Counting>, Peer) {
     theirs.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let stream = TcpStream::from_std(ours).unwrap();
     let workplace = Rc::new(workplace);
-    (Link::new(stream, workplace.watches.enter(), workplace, Protection::Plain), theirs)
+    (Link::plain(stream, workplace.watches.enter(), workplace), theirs)
 }
 
 /// More than any time limit later, and the peer has taken nothing.
 fn sweep_late(link: &Link<Counting>) {
     for sweep in 1..=10 {
-        link.workplace.watches.sweep(3_600_000 * sweep, Some(1000));
+        link.wire.workplace.watches.sweep(3_600_000 * sweep, Some(1000));
     }
 }
 
@@ -56,9 +62,9 @@ async fn a_slow_disk_is_not_charged_to_the_client() {
     let cold = FileRange { source: OpenFile::of(file).unwrap(), range: 0..30_001 };
     link.begin(Stage::Sending);
     {
-        let watch = Rc::clone(&link.watch);
-        let watches = Rc::clone(&link.workplace);
-        let fetch = link.fetch(&cold, Fetch::Touch);
+        let watch = Rc::clone(&link.wire.watch);
+        let watches = Rc::clone(&link.wire.workplace);
+        let fetch = link.wire.fetch(&cold, Fetch::Touch);
         let hours = async {
             // The fetch is asked first: it is under way by now.
             for sweep in 1..=10 {
@@ -71,7 +77,7 @@ async fn a_slow_disk_is_not_charged_to_the_client() {
         fetched.unwrap();
     }
     // Whoever looks at the watch now, without anything having begun, is not told that time is up.
-    let waits = poll_fn(|context| Poll::Ready(link.watch.poll_expired(context))).await;
+    let waits = poll_fn(|context| Poll::Ready(link.wire.watch.poll_expired(context))).await;
     assert_eq!(waits, None);
     let mut queue = Queue::from_iter([Piece::Bytes(head.clone()), Piece::File(cold)]);
     link.send(&mut queue).await.unwrap();
@@ -86,17 +92,17 @@ async fn what_came_before_an_idle_connection_was_looked_at_is_taken() {
     let (mut link, mut peer) = link(workplace());
     link.begin(Stage::Idle);
     peer.write_all(b"G").unwrap();
-    while !socket::is_readable(&link.stream) {
+    while !socket::is_readable(&link.wire.stream) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     sweep_late(&link);
-    assert_eq!(link.wait(true, false).await.unwrap(), Woken::Readable);
+    assert_eq!(link.wire.wait(true, false).await.unwrap(), Woken::Readable);
     link.receive_ready().unwrap();
     assert_eq!(link.arrived(), b"G");
     // Once: whoever sends bytes that make no request is not kept for ever.
     peer.write_all(b"E").unwrap();
-    while !socket::is_readable(&link.stream) {
+    while !socket::is_readable(&link.wire.stream) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    assert!(matches!(link.wait(true, false).await, Err(Ending::Expired(Expiry::Deadline(Stage::Idle)))));
+    assert!(matches!(link.wire.wait(true, false).await, Err(Ending::Expired(Expiry::Deadline(Stage::Idle)))));
 }

@@ -1,8 +1,9 @@
 //! A link whose connection an adapter may take, against the model of kernel TLS and of an adapter.
 
 use super::*;
-use crate::metrics::KernelRefused;
 use crate::{
+    link::{Link, Protection},
+    metrics::{Engine, KernelRefused},
     placement::{Basis, Plan},
     workplace::Workplace,
 };
@@ -81,9 +82,13 @@ fn reader(theirs: TcpStream, channel: Channel<Counting>) -> JoinHandle<Vec<u8>> 
 async fn send(workplace: &Rc<Workplace>, version: Version) -> (Engine, Duration) {
     let (ours, theirs) = connected_pair(None).unwrap();
     let reader = reader(theirs, channel(version, Cipher::Aes128Gcm, u64::MAX));
-    let protection = Protection::Tls(Box::new(channel(version, Cipher::Aes128Gcm, u64::MAX)));
     let stream = tokio::net::TcpStream::from_std(ours).unwrap();
-    let mut link = Link::new(stream, workplace.watches.enter(), Rc::clone(workplace), protection);
+    let mut link = Link::tls(
+        stream,
+        workplace.watches.enter(),
+        Rc::clone(workplace),
+        channel(version, Cipher::Aes128Gcm, u64::MAX),
+    );
     let (head, body) = (content(317), content(BYTES));
     let file = temporary(&body);
     let file = OpenFile::of(file).unwrap();
@@ -101,7 +106,7 @@ async fn send(workplace: &Rc<Workplace>, version: Version) -> (Engine, Duration)
         () = other => {}
     }
     let engine = link.engine();
-    link.wait_for_departure().await.unwrap();
+    link.secure().unwrap().wait_for_departure(&link.wire).await.unwrap();
     drop(link);
     assert!(reader.join().unwrap() == [head, body].concat(), "{engine:?}");
     (engine, longest)
@@ -112,12 +117,12 @@ async fn send(workplace: &Rc<Workplace>, version: Version) -> (Engine, Duration)
 async fn nothing_is_sealed_while_sealed_bytes_wait() {
     let (workplace, _) = auto(1.0);
     let (ours, theirs) = connected_pair(None).unwrap();
-    let protection = Protection::Tls(Box::new(channel(Version::Tls13, Cipher::Aes128Gcm, u64::MAX)));
+    let channel = channel(Version::Tls13, Cipher::Aes128Gcm, u64::MAX);
     let stream = tokio::net::TcpStream::from_std(ours).unwrap();
-    let mut link = Link::new(stream, workplace.watches.enter(), Rc::clone(&workplace), protection);
-    let Protection::Tls(channel) = &mut link.protection else { panic!("it was made so") };
-    let waiting = link.unsent.behind();
-    channel.sealer().unwrap().seal_append(ContentType::ApplicationData, b"first", waiting).unwrap();
+    let mut link = Link::tls(stream, workplace.watches.enter(), Rc::clone(&workplace), channel);
+    let Protection::Tls(secure) = &mut link.protection else { panic!("it was made so") };
+    let waiting = secure.unsent.behind();
+    secure.channel.sealer().unwrap().seal_append(ContentType::ApplicationData, b"first", waiting).unwrap();
     let mut queue = Queue::from_iter([Piece::Bytes(b"second".to_vec())]);
     assert!(matches!(link.turn(&mut queue), Err(Ending::Record(RecordError::Misuse(_)))));
     assert_eq!(queue.remaining_bytes(), 6);
@@ -283,13 +288,13 @@ async fn what_the_socket_took_of_a_response_that_is_cut_is_counted_and_no_more()
     for is_secure in [true, false] {
         let (workplace, _) = workplace_with("user", Costs::defaults(), TAKES, false);
         let (ours, mut theirs) = connected_pair(Some(20_000)).unwrap();
-        let protection = if is_secure {
-            Protection::Tls(Box::new(channel(Version::Tls13, Cipher::Aes128Gcm, u64::MAX)))
-        } else {
-            Protection::Plain
-        };
         let stream = tokio::net::TcpStream::from_std(ours).unwrap();
-        let mut link = Link::new(stream, workplace.watches.enter(), Rc::clone(&workplace), protection);
+        let (watch, own) = (workplace.watches.enter(), Rc::clone(&workplace));
+        let mut link = if is_secure {
+            Link::tls(stream, watch, own, channel(Version::Tls13, Cipher::Aes128Gcm, u64::MAX))
+        } else {
+            Link::plain(stream, watch, own)
+        };
         let mut queue =
             Queue::from_iter([Piece::Bytes(head.clone()), Piece::file(&file, 0..body.len() as u64)]);
         let total_bytes = queue.remaining_bytes();

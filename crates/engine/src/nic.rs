@@ -2,7 +2,7 @@
 //! that the adapter took it.
 //!
 //! Linux gives a connection to the adapter by itself when kernel TLS is switched on for it, and goes on in software where
-//! the adapter refuses: `setsockopt` succeeds either way. So success is looked for, not assumed ([`Proof`]). What follows
+//! the adapter refuses: `setsockopt` succeeds either egress. So success is looked for, not assumed ([`Proof`]). What follows
 //! the switch is the same on both: records, control records, the end (`engine/kernel`).
 //!
 //! A set-up goes through the adapter's firmware, which may take milliseconds and takes one at a time. So it is made on a
@@ -14,7 +14,7 @@ mod memory;
 pub mod route;
 mod witness;
 
-pub use adapters::{Adapters, Flow, Way};
+pub use adapters::{Adapters, Egress, Flow};
 pub use witness::{Proof, Witness};
 
 use crate::kernel::{Prepared, Refusal};
@@ -25,7 +25,7 @@ use std::{cell::Cell, os::fd::BorrowedFd, rc::Rc};
 /// that cold files wait on.
 const SET_UPS_AT_ONCE: usize = 4;
 
-/// Set-ups of a worker that are under way.
+/// Set-ups of a worker that are under egress.
 #[derive(Debug, Default)]
 pub struct SetUps(Rc<Cell<usize>>);
 

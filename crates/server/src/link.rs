@@ -131,7 +131,7 @@ impl<K: KeySource> Link<K> {
     /// The response is among the latest that the admin page shows.
     pub(crate) fn note_placement(&self, recent: Recent) {
         let workplace = &self.wire.workplace;
-        workplace.desk.note(Recent { at_ms: workplace.now_ms(), ..recent });
+        workplace.placer.note(Recent { at_ms: workplace.now_ms(), ..recent });
     }
 
     /// Notes what is waited for; the time allowed runs from now.

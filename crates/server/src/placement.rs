@@ -1,8 +1,8 @@
 //! Placement as the server uses it: what workers decide by ([`Plan`]), and what they tell of it ([`view`]).
 
 mod calibration;
-pub(crate) mod desk;
 pub(crate) mod view;
+pub(crate) mod worker_placer;
 
 pub use calibration::default_calibration;
 pub(crate) use calibration::{Basis, load};

@@ -323,7 +323,7 @@ impl Worker {
         workplace.mapped_bytes.set_limit(snapshot.mapped_bytes_limit);
         workplace.kernel.replace(snapshot.kernel.clone());
         workplace.adapters.replace(Arc::clone(&snapshot.adapters));
-        workplace.desk.adopt(Arc::clone(&snapshot.plan));
+        workplace.placer.adopt(Arc::clone(&snapshot.plan));
         self.service.files.borrow_mut().clear();
         // What connections inherit from their listener may be another from now on.
         for ear in self.ears.borrow().iter() {

@@ -7,7 +7,7 @@ use crate::{
     descriptors::Reserve,
     hot_file::MappedBytes,
     metrics::Metrics,
-    placement::{Plan, desk::PlacementDesk},
+    placement::{Plan, worker_placer::WorkerPlacer},
     watch::Watches,
 };
 use linerate_engine::{
@@ -85,7 +85,7 @@ pub(crate) struct Workplace {
     /// What the kernel carries, tested, if connections may move there.
     pub(crate) kernel: RefCell<Option<Arc<Capabilities>>>,
     /// Who carries each connection.
-    pub(crate) desk: PlacementDesk,
+    pub(crate) placer: WorkerPlacer,
     /// The system calls of kernel TLS; tests put others here.
     pub(crate) calls: Arc<dyn Calls>,
     /// Descriptors for when there are no others.
@@ -142,7 +142,7 @@ impl Workplace {
             time_limits: Cell::new(time_limits),
             mapped_bytes: Rc::default(),
             kernel: RefCell::default(),
-            desk: PlacementDesk::new(plan),
+            placer: WorkerPlacer::new(plan),
             calls: Arc::new(System),
             reserve: Reserve::new(),
             read_ahead: file::read_ahead,
@@ -167,7 +167,7 @@ impl Workplace {
         self.reserve.refill();
         self.date.borrow_mut().advance_to(Self::unix_seconds_signed());
         let has_adapter = self.adapters.borrow().any_on();
-        self.metrics.show_placement(self.desk.refresh(self.now_ms(), has_adapter));
+        self.metrics.show_placement(self.placer.refresh(self.now_ms(), has_adapter));
         if let Some(log) = &self.log {
             log.hand_over();
         }

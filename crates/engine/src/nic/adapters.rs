@@ -27,19 +27,19 @@ use std::{
 #[derive(Debug, Default)]
 pub struct Adapters {
     /// By the names of interfaces: the adapter itself, and what stands upon it (bonds, VLANs).
-    by_interface: BTreeMap<String, Arc<Way>>,
+    by_interface: BTreeMap<String, Arc<Egress>>,
     /// Proves which connections they have.
     pub witness: Arc<Witness>,
 }
 
-/// The way of connections through an interface to the adapter that encrypts, or could.
+/// How connections through an interface leave by the adapter that encrypts, or could.
 #[derive(Debug)]
-pub struct Way {
+pub struct Egress {
     route: Route,
     adapter: Arc<Adapter>,
 }
 
-/// An adapter that encrypts, or could; more than one way may lead to it.
+/// An adapter that encrypts, or could; several interfaces may leave by it.
 #[derive(Debug)]
 struct Adapter {
     name: String,
@@ -66,12 +66,12 @@ impl Adapters {
 
     fn on(routes: Vec<Route>, known: &Self) -> Self {
         let mut adapters = BTreeMap::new();
-        let ways = routes.into_iter().map(|route| {
+        let egresses = routes.into_iter().map(|route| {
             let adapter = adapters.entry(route.adapter.clone());
             let adapter = Arc::clone(adapter.or_insert_with_key(|name| Adapter::find(name, known)));
-            (route.interface.clone(), Arc::new(Way { route, adapter }))
+            (route.interface.clone(), Arc::new(Egress { route, adapter }))
         });
-        Self { by_interface: ways.collect(), witness: Arc::clone(&known.witness) }
+        Self { by_interface: egresses.collect(), witness: Arc::clone(&known.witness) }
     }
 
     /// The adapters that these routes lead to, of which nothing is learnt yet.
@@ -82,11 +82,11 @@ impl Adapters {
 
     /// Whether one of them is switched on, and gets connections.
     pub fn any_on(&self) -> bool {
-        self.by_interface.values().any(|way| way.route.is_on && way.route.obstacle.is_none())
+        self.by_interface.values().any(|egress| egress.route.is_on && egress.route.obstacle.is_none())
     }
 
     /// The adapter by which a connection leaves, if it is one of them. A route that cannot be found out leads to none.
-    pub fn towards(&self, calls: &dyn Calls, socket: BorrowedFd<'_>) -> Option<Arc<Way>> {
+    pub fn towards(&self, calls: &dyn Calls, socket: BorrowedFd<'_>) -> Option<Arc<Egress>> {
         if self.by_interface.is_empty() {
             return None;
         }
@@ -96,30 +96,30 @@ impl Adapters {
 
     /// What there is, in a line.
     pub fn note(&self) -> String {
-        let mut ways: Vec<&Arc<Way>> = self.by_interface.values().collect();
-        if ways.is_empty() {
+        let mut egresses: Vec<&Arc<Egress>> = self.by_interface.values().collect();
+        if egresses.is_empty() {
             return format!("TLS in the adapter: no interface of this network namespace has {TLS_FEATURE}");
         }
-        let kept: Vec<String> = ways
+        let kept: Vec<String> = egresses
             .iter()
-            .filter_map(|way| Some((&way.route, way.route.obstacle?)))
+            .filter_map(|egress| Some((&egress.route, egress.route.obstacle?)))
             .map(|(route, obstacle)| {
                 format!("; connections by {} stay in software: {obstacle}", route.interface)
             })
             .collect();
-        ways.sort_by(|one, other| one.adapter.name.cmp(&other.adapter.name));
-        ways.dedup_by(|one, other| one.adapter.name == other.adapter.name);
+        egresses.sort_by(|one, other| one.adapter.name.cmp(&other.adapter.name));
+        egresses.dedup_by(|one, other| one.adapter.name == other.adapter.name);
         let mut text = String::from("TLS in the adapter:");
-        for (number, way) in ways.iter().enumerate() {
-            let name = &way.adapter.name;
+        for (number, egress) in egresses.iter().enumerate() {
+            let name = &egress.adapter.name;
             let comma = if number > 0 { "," } else { "" };
-            let how = if way.route.is_on {
+            let how = if egress.route.is_on {
                 "on".to_owned()
             } else {
                 format!("could, and is off (ethtool -K {name} {TLS_FEATURE} on, then reload)")
             };
             // Writing to a String cannot fail.
-            let _ = write!(text, "{comma} {name} ({}) {how}", way.adapter.driver_in_words());
+            let _ = write!(text, "{comma} {name} ({}) {how}", egress.adapter.driver_in_words());
         }
         text + &kept.concat()
     }
@@ -138,7 +138,7 @@ fn ask(folder: Option<&Path>, name: String) -> Interface {
     }
 }
 
-impl Way {
+impl Egress {
     /// What stands against giving it a connection now, as far as is known without trying.
     pub fn known_lack(&self, combination: Combination) -> Option<Lack> {
         self.route.never_takes(combination).or_else(|| {
@@ -201,12 +201,12 @@ impl Adapter {
     fn find(name: &str, known: &Adapters) -> Arc<Self> {
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         // Those that it has stay there, whatever is reloaded.
-        let known = known.by_interface.values().find(|way| way.adapter.name == name);
+        let known = known.by_interface.values().find(|egress| egress.adapter.name == name);
         Arc::new(Self {
             name: name.to_owned(),
             driver: adapter::driver(name).unwrap_or_default(),
             release: Release::parse(&release).unwrap_or(Release { major: 0, minor: 0 }),
-            flows: known.map(|way| Arc::clone(&way.adapter.flows)).unwrap_or_default(),
+            flows: known.map(|egress| Arc::clone(&egress.adapter.flows)).unwrap_or_default(),
             memories: Default::default(),
         })
     }
@@ -249,39 +249,39 @@ mod tests {
         Route { interface, adapter, driver, is_on, obstacle }
     }
 
-    fn way(is_on: bool) -> Arc<Way> {
+    fn egress(is_on: bool) -> Arc<Egress> {
         Arc::clone(&Adapters::of(vec![route("eth0", is_on, None)]).by_interface["eth0"])
     }
 
     #[test]
     fn what_it_does_not_take_is_learnt_for_each_version_and_cipher() {
-        let way = way(true);
-        assert_eq!(way.objects(TLS12), None);
-        let flow = way.learn(TLS12, Proof::Adapter);
-        assert!(flow.is_some() && way.adapter.flows() == 1);
-        assert_eq!(way.objects(TLS12), None);
-        assert_eq!(way.known_lack(TLS13), None, "looking is not trying");
-        assert_eq!(way.objects(TLS13), None, "one tries");
-        assert!(way.known_lack(TLS13).is_some());
-        assert!(way.learn(TLS13, Proof::Software).is_none());
-        let why = way.objects(TLS13).unwrap();
+        let egress = egress(true);
+        assert_eq!(egress.objects(TLS12), None);
+        let flow = egress.learn(TLS12, Proof::Adapter);
+        assert!(flow.is_some() && egress.adapter.flows() == 1);
+        assert_eq!(egress.objects(TLS12), None);
+        assert_eq!(egress.known_lack(TLS13), None, "looking is not trying");
+        assert_eq!(egress.objects(TLS13), None, "one tries");
+        assert!(egress.known_lack(TLS13).is_some());
+        assert!(egress.learn(TLS13, Proof::Software).is_none());
+        let why = egress.objects(TLS13).unwrap();
         assert!(why.to_string().starts_with("TLS 1.3 is not offloaded by mlx5_core on "), "{why}");
-        assert_eq!(way.objects(TLS12), None, "the other is not touched by it");
-        way.learn(TLS12, Proof::Software);
-        let why = way.objects(TLS12).unwrap().to_string();
+        assert_eq!(egress.objects(TLS12), None, "the other is not touched by it");
+        egress.learn(TLS12, Proof::Software);
+        let why = egress.objects(TLS12).unwrap().to_string();
         assert_eq!(why, "eth0 takes no more flows at the moment (it has 1 of ours)");
         drop(flow);
-        assert_eq!(way.adapter.flows(), 0);
+        assert_eq!(egress.adapter.flows(), 0);
     }
 
     #[test]
     fn what_is_known_beforehand_is_not_tried() {
-        assert_eq!(way(false).objects(TLS12), Some(Lack::FeatureOff(Name::new("eth0"))));
+        assert_eq!(egress(false).objects(TLS12), Some(Lack::FeatureOff(Name::new("eth0"))));
         let chacha = Combination { version: Version::Tls12, cipher: Cipher::ChaCha20Poly1305 };
-        assert_eq!(way(true).objects(chacha), Some(Lack::CipherNotInNic(chacha.cipher)));
+        assert_eq!(egress(true).objects(chacha), Some(Lack::CipherNotInNic(chacha.cipher)));
     }
 
-    /// Connections by a bond that hands none down leave the adapter's memory alone: others reach it by another way.
+    /// Connections by a bond that hands none down leave the adapter's memory alone: others reach it by another egress.
     #[test]
     fn ways_to_an_adapter_share_what_it_has_and_took() {
         let policy = Lack::BondPolicy(Name::new("bond0"));

@@ -171,12 +171,12 @@ pub(super) async fn prepare(
 ) -> Answer {
     let head = service.workplace.lend_head();
     let (over_tls, ranges_limit) = (client.tls.is_some(), snapshot.ranges_limit);
-    let mut desk = Desk { request, service, room, ranges_limit, over_tls, headers: None, head };
+    let mut draft = Draft { request, service, room, ranges_limit, over_tls, headers: None, head };
     let host = requested_host(request, client);
     let may_answer = Snapshot::may_answer_for(client.tls.as_ref(), host);
     let Some(site) = site_for(host, snapshot).filter(|_| may_answer) else {
         // No site's headers: the client would take them, HSTS above all, for those of a host that is not served here.
-        return desk.page(Status::MisdirectedRequest, "This server does not answer for that host name.");
+        return draft.page(Status::MisdirectedRequest, "This server does not answer for that host name.");
     };
     let decoded = decode_path(request.path);
     let rule_path = match &decoded {
@@ -187,18 +187,18 @@ pub(super) async fn prepare(
             .strip_prefix('/')
             .map_or(RulePath::ROOT, |path| RulePath { relative: path.as_bytes(), is_directory: false }),
     };
-    desk.headers = Some(site.headers(rule_path, over_tls));
+    draft.headers = Some(site.headers(rule_path, over_tls));
     if client.redirect {
-        return desk.redirect_to_https(host, snapshot);
+        return draft.redirect_to_https(host, snapshot);
     }
     match request.method {
         Method::Get | Method::Head => {}
-        Method::Options => return desk.finish(|responder, head| responder.options(ALLOW, head)),
-        Method::Other(_) => return desk.finish(|responder, head| responder.method_not_allowed(ALLOW, head)),
+        Method::Options => return draft.finish(|responder, head| responder.options(ALLOW, head)),
+        Method::Other(_) => return draft.finish(|responder, head| responder.method_not_allowed(ALLOW, head)),
     }
     match decoded {
-        Ok(path) => desk.content(site, &path).await,
-        Err(error) => desk.page(error.status(), error.explanation()),
+        Ok(path) => draft.content(site, &path).await,
+        Err(error) => draft.page(error.status(), error.explanation()),
     }
 }
 
@@ -243,7 +243,7 @@ fn requested_host<'a>(request: &Request<'a>, client: &'a Client) -> &'a str {
 }
 
 /// One request on its way to an answer.
-struct Desk<'a, 'r> {
+struct Draft<'a, 'r> {
     request: &'a Request<'r>,
     service: &'a Service,
     room: Room,
@@ -254,7 +254,7 @@ struct Desk<'a, 'r> {
     head: Vec<u8>,
 }
 
-impl<'a> Desk<'a, '_> {
+impl<'a> Draft<'a, '_> {
     /// Writes the head by `write`.
     fn finish(&mut self, write: impl Fn(&Responder<'_>, &mut Vec<u8>) -> Plan) -> Answer {
         let workplace = &self.service.workplace;

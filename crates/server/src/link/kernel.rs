@@ -25,7 +25,7 @@ use std::{
 #[derive(Debug, Default)]
 pub(super) struct KernelSide {
     /// The adapter by which it leaves, if that encrypts or could, once it was looked for.
-    adapter: Option<Option<Arc<nic::Way>>>,
+    adapter: Option<Option<Arc<nic::Egress>>>,
     /// The adapter has it.
     flow: Option<Flow>,
     /// A set-up was taken from the budget, and the adapter has not been asked for it yet.
@@ -46,9 +46,9 @@ impl KernelSide {
 }
 
 /// The engine that a move would use.
-enum Way {
+enum Target {
     Kernel,
-    Adapter(Arc<nic::Way>),
+    Adapter(Arc<nic::Egress>),
     /// It stays on the user engine.
     None(Lack),
 }
@@ -74,17 +74,17 @@ impl<K: KeySource> Secure<K> {
     /// once, and only where `is_wanted`: it costs system calls.
     pub(super) fn capabilities(&mut self, wire: &Wire, is_wanted: bool) -> Capabilities {
         let combination = self.combination();
-        let desk = &wire.workplace.desk;
-        let can = desk.capabilities(combination);
+        let placer = &wire.workplace.placer;
+        let can = placer.capabilities(combination);
         if !is_wanted || can.kernel.lack().is_some() {
             return can;
         }
         let Some(adapter) = self.adapter(wire) else { return can };
-        route::with_adapter(can, adapter.known_lack(combination), desk.is_auto())
+        route::with_adapter(can, adapter.known_lack(combination), placer.is_auto())
     }
 
     /// The adapter by which the connection leaves, if it encrypts or could.
-    fn adapter(&mut self, wire: &Wire) -> Option<Arc<nic::Way>> {
+    fn adapter(&mut self, wire: &Wire) -> Option<Arc<nic::Egress>> {
         let adapter = self.kernel.adapter.get_or_insert_with(|| {
             let adapters = wire.workplace.adapters.borrow();
             adapters.towards(&*wire.workplace.calls, wire.stream.as_fd())
@@ -117,19 +117,19 @@ impl<K: KeySource> Secure<K> {
         if !self.channel.keeps_key() {
             return Ok(self.refuse(wire, Reason::BeforeReload));
         }
-        match self.way(wire, wanted) {
-            Way::Kernel => Ok(self.promote_to_kernel(wire, carried, remaining_bytes)),
-            Way::Adapter(adapter) => {
+        match self.target(wire, wanted) {
+            Target::Kernel => Ok(self.promote_to_kernel(wire, carried, remaining_bytes)),
+            Target::Adapter(adapter) => {
                 // Meant for the kernel, and the adapter goes first: that is a set-up like any other.
                 if wanted == Placed::Kernel {
-                    if let Some(spent) = wire.workplace.desk.take_set_up() {
+                    if let Some(spent) = wire.workplace.placer.take_set_up() {
                         return Ok(Promotion::NotThisTime(spent));
                     }
                     self.kernel.holds_set_up = true;
                 }
                 self.promote_to_adapter(wire, &adapter, carried, wanted, remaining_bytes).await
             }
-            Way::None(lack) => {
+            Target::None(lack) => {
                 let reason = Reason::Lacking(lack);
                 self.count_refusal(wire, (&reason).into());
                 Ok(Promotion::NotThisTime(reason))
@@ -138,17 +138,17 @@ impl<K: KeySource> Secure<K> {
     }
 
     /// By whom the connection would be carried. Linux gives it to an adapter that may take it, whoever asks.
-    fn way(&mut self, wire: &Wire, wanted: Placed) -> Way {
+    fn target(&mut self, wire: &Wire, wanted: Placed) -> Target {
         let combination = self.combination();
         let adapter_only = wanted == Placed::Nic;
         let Some(adapter) = self.adapter(wire) else {
-            return if adapter_only { Way::None(Lack::NoAdapter) } else { Way::Kernel };
+            return if adapter_only { Target::None(Lack::NoAdapter) } else { Target::Kernel };
         };
         match adapter.objects(combination) {
-            Some(lack) if adapter_only => Way::None(lack),
+            Some(lack) if adapter_only => Target::None(lack),
             // It would not be asked.
-            Some(_) if !adapter.may_be_asked(combination) => Way::Kernel,
-            _ => Way::Adapter(adapter),
+            Some(_) if !adapter.may_be_asked(combination) => Target::Kernel,
+            _ => Target::Adapter(adapter),
         }
     }
 
@@ -174,7 +174,7 @@ impl<K: KeySource> Secure<K> {
     async fn promote_to_adapter(
         &mut self,
         wire: &Wire,
-        adapter: &nic::Way,
+        adapter: &nic::Egress,
         carried: Carried,
         wanted: Placed,
         remaining_bytes: u64,
@@ -206,7 +206,7 @@ impl<K: KeySource> Secure<K> {
         let outcome = proof.as_ref().map_or(SetUp::Refused, |&proof| proof.into());
         wire.workplace.metrics.set_up(outcome, started.elapsed());
         if let SetUp::Adapter = outcome {
-            wire.workplace.desk.set_up_took(took);
+            wire.workplace.placer.set_up_took(took);
         }
         let switched = proof.map(|proof| (proof, adapter.learn(self.combination(), proof)));
         let takes_new_keys = matches!(switched, Ok((Proof::Software, _))) && carried.takes_new_keys;
@@ -249,7 +249,7 @@ impl<K: KeySource> Secure<K> {
     /// What was taken from the budget and not asked of the adapter goes back.
     pub(super) fn give_back_set_up(&mut self, wire: &Wire) {
         if std::mem::take(&mut self.kernel.holds_set_up) {
-            wire.workplace.desk.give_back_set_up();
+            wire.workplace.placer.give_back_set_up();
         }
     }
 

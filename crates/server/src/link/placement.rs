@@ -103,9 +103,9 @@ impl<K: KeySource> Secure<K> {
         let signals = self.signals(left_bytes);
         // No adapter is worth a question for less.
         let may_pay = signals.left_bytes + signals.sent_before_bytes >= LEAST_FOR_ADAPTER_BYTES;
-        let desk = &wire.workplace.desk;
-        let can = self.capabilities(wire, may_pay || !desk.is_auto());
-        let decision = desk.decide(&can, &signals, || socket::retransmitted_share(&wire.stream));
+        let placer = &wire.workplace.placer;
+        let can = self.capabilities(wire, may_pay || !placer.is_auto());
+        let decision = placer.decide(&can, &signals, || socket::retransmitted_share(&wire.stream));
         let again = decision.reason.again();
         let placement = &mut self.placement;
         let stays = decision.engine == signals.engine;
@@ -125,7 +125,7 @@ impl<K: KeySource> Secure<K> {
         if placement.next == Next::Nothing && again == Again::Never {
             placement.is_settled = true;
         }
-        if let Some(refused) = desk.refused(&decision.reason) {
+        if let Some(refused) = placer.refused(&decision.reason) {
             self.count_refusal(wire, refused);
         }
     }

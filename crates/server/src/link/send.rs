@@ -144,7 +144,7 @@ impl<K: KeySource> Secure<K> {
         if self.has_waiting() {
             return Err(Ending::Record(RecordError::Misuse("sealed bytes wait for the socket")));
         }
-        let timed = wire.workplace.desk.begin_turn();
+        let timed = wire.workplace.placer.begin_turn();
         let before_bytes = queue.remaining_bytes();
         let turn = if self.channel.is_handed_over() {
             self.kernel_turn(wire, queue)?
@@ -161,7 +161,7 @@ impl<K: KeySource> Secure<K> {
     /// for in full yet.
     fn observe(&self, wire: &Wire, began: Instant, bytes: u64, turn: &Turn) {
         if self.channel.is_handed_over() || matches!(turn, Turn::Sent(_)) {
-            wire.workplace.desk.observe(began, self.placed(), self.channel.cipher(), bytes);
+            wire.workplace.placer.observe(began, self.placed(), self.channel.cipher(), bytes);
         }
     }
 

@@ -224,29 +224,29 @@ async fn others_go_on_while_a_connection_is_set_up() {
 #[tokio::test]
 async fn a_set_up_that_is_not_made_is_given_back() {
     let (workplace, script) = auto(0.01);
-    let before = workplace.desk.set_ups().0;
+    let before = workplace.placer.set_ups().0;
     let places: Vec<_> = std::iter::from_fn(|| workplace.set_ups.enter()).collect();
     assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::User);
     assert_eq!(script.calls("attach"), 0);
-    assert_eq!(workplace.desk.set_ups().0, before, "set-ups that are left");
+    assert_eq!(workplace.placer.set_ups().0, before, "set-ups that are left");
     drop(places);
     assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::Nic);
-    assert!(workplace.desk.set_ups().0 < before, "this one was made");
+    assert!(workplace.placer.set_ups().0 < before, "this one was made");
 }
 
 #[tokio::test]
 async fn what_set_ups_take_is_told_to_the_placer() {
     let (workplace, script) = auto(850.0);
-    let most_per_s = workplace.desk.set_ups().1;
+    let most_per_s = workplace.placer.set_ups().1;
     // Two spans of a tenth of a second: in the second one each takes four times as long.
     for set_up_ms in [15, 60] {
         script.nic.set(Nic { set_up_ms, ..TAKES });
-        assert_eq!(workplace.desk.set_ups().1, most_per_s);
+        assert_eq!(workplace.placer.set_ups().1, most_per_s);
         for _ in 0..8 {
             assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::Nic);
         }
     }
-    assert!(workplace.desk.set_ups().1 < most_per_s, "set-ups a second");
+    assert!(workplace.placer.set_ups().1 < most_per_s, "set-ups a second");
 }
 
 /// INV-PLACE-1: Linux asks the adapter also for who is meant for the kernel.
@@ -257,10 +257,10 @@ async fn a_move_to_the_kernel_spends_a_set_up_where_the_adapter_goes_first() {
     script.nic.set(Nic { takes: false, ..TAKES });
     assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::Kernel, "somebody has to try");
     // From now on it is known to refuse, and decided for the kernel.
-    let before = workplace.desk.set_ups().0;
+    let before = workplace.placer.set_ups().0;
     assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::Kernel);
-    assert!(workplace.desk.set_ups().0 < before);
-    while workplace.desk.take_set_up().is_none() {}
+    assert!(workplace.placer.set_ups().0 < before);
+    while workplace.placer.take_set_up().is_none() {}
     let asked = script.calls("attach");
     assert_eq!(send(&workplace, Version::Tls12).await.0, Engine::User);
     assert_eq!(script.calls("attach"), asked);

@@ -21,7 +21,7 @@ use std::{
 const TIMED_EVERY: u32 = 16;
 
 /// A worker's own; nothing in it is shared.
-pub(crate) struct PlacementDesk {
+pub(crate) struct WorkerPlacer {
     plan: RefCell<Arc<Plan>>,
     placer: RefCell<Placer>,
     recent: RefCell<Ring>,
@@ -38,7 +38,7 @@ struct CpuUse {
     left: f64,
 }
 
-impl PlacementDesk {
+impl WorkerPlacer {
     pub(crate) fn new(plan: Arc<Plan>) -> Self {
         let placer = Placer::new(plan.policy, plan.costs.clone());
         Self {
@@ -125,7 +125,7 @@ impl PlacementDesk {
         self.recent.borrow_mut().push(recent);
     }
 
-    /// Now and then the time at which a turn begins; give it to [`PlacementDesk::observe`] when it is over.
+    /// Now and then the time at which a turn begins; give it to [`WorkerPlacer::observe`] when it is over.
     pub(crate) fn begin_turn(&self) -> Option<Instant> {
         let left = self.turns_until_timed.get();
         self.turns_until_timed.set(if left == 0 { TIMED_EVERY - 1 } else { left - 1 });

@@ -50,7 +50,7 @@ impl Drop for SetUpPlace {
     }
 }
 
-/// The switch, and who has the connection after it. May wait for the adapter: not for a worker's thread.
+/// The switch, and the proof of what encrypts after it. May wait for the adapter: not for a worker's thread.
 ///
 /// # Errors
 /// Nobody has the key: the user engine goes on.

@@ -114,7 +114,7 @@ pub enum Moment {
 }
 
 /// What has become of `file` since it had the stamp `announced`, if that can be told already: a file that was written to
-/// within the last 50 ms, and is as long as it was, may be about to grow. Whoever asks has to ask again.
+/// within the last 50 ms, and is as long as it was, may be about to grow: the caller has to ask again.
 ///
 /// # Errors
 /// The kernel's.

@@ -1,11 +1,11 @@
-//! Who gets a set-up on the adapter: a token bucket with a price.
+//! Which connections get a set-up on the adapter: a token bucket with a price.
 //!
 //! An adapter sets connections up one after the other, by commands to its firmware. Asked for more than it can do, it makes
 //! everybody wait. The bucket keeps what is asked for below that; how fast it fills is its pace's to say ([`Pace`]).
 //!
 //! # The price
-//! When more responses would gain by a set-up than there are set-ups, those who gain most should have them, and who comes
-//! next is not known. So a set-up has a price, in the nanoseconds of CPU time that it has to save. While over half of the
+//! When more responses would gain by a set-up than there are set-ups, those that gain most should have them. What comes next
+//! is not known. So a set-up has a price, in the nanoseconds of CPU time that it has to save. While over half of the
 //! bucket is full there is none. Below that it rises exponentially, from [`SetUpBudget::LEAST_PRICE_NS`] to
 //! [`SetUpBudget::MOST_PRICE_NS`] for the last one:
 //!
@@ -14,12 +14,12 @@
 //! It is the threshold by which an online knapsack is filled: no rule that does not know the future is better against every
 //! order in which responses may come (Zhou, Chakrabarty and Lukose, WINE 2008: of the best choice in hindsight at least
 //! one part in `1 + ln(most / least)`). Where demand is steady it does far better: the level settles where as many
-//! responses gain more than the price as set-ups come in. Let `p` be that price. Whoever chose with all responses in view,
-//! `n` set-ups in hand, gains at most `n · p` and what single responses gain over `p`; those are all served here, and
+//! responses gain more than the price as set-ups come in. Let `p` be that price. The best choice in hindsight,
+//! with `n` set-ups in hand, gains at most `n · p` and what single responses gain over `p`; those are all served here, and
 //! the others that are served gain `p`. So what is lost is what the price wavers by. `tests/short_of_set_ups.rs` holds it
 //! against the best choice in hindsight.
 //!
-//! Those who gain much find set-ups left, because those who gain little stop at a higher level: between a gain and its
+//! Responses that gain much find set-ups left, because those that gain little stop at a higher level: between a gain and its
 //! hundredfold lies a third of the lower half.
 
 use crate::pace::Pace;
@@ -39,9 +39,9 @@ impl SetUpBudget {
     const BURST_S: f64 = 0.5;
     /// But as many set-ups as this: with fewer there were no room for a price.
     const LEAST_BURST: f64 = 8.0;
-    /// Below this nobody gains.
+    /// Below this no response gains.
     pub const LEAST_PRICE_NS: f64 = 1e3;
-    /// Who gains this much has a set-up as long as there is one: about 10 GB.
+    /// A response that gains this much (about 10 GB) has a set-up as long as there is one.
     pub const MOST_PRICE_NS: f64 = 1e9;
     /// The binary logarithm of their quotient.
     const PRICE_DOUBLINGS: f64 = 19.931_568_569_324_174;

@@ -277,7 +277,7 @@ impl Calibration {
 }
 
 impl NicFigures {
-    /// Why they say nothing about this machine, if their adapter is not in it: `driver_here` is who drives the interface of
+    /// Why they say nothing about this machine, if their adapter is not in it: `driver_here` is the driver of the interface of
     /// that name here, if there is one.
     #[must_use]
     pub fn misfit(&self, driver_here: Option<&str>) -> Option<String> {

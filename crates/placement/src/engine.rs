@@ -1,4 +1,4 @@
-//! Who makes the records.
+//! What makes the records.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! How fast an adapter is asked for set-ups: what a set-up took tells whether they queue there.
 //!
-//! The calibrated rate may be wrong, and others may use the adapter, too. Whoever asks for more than is left makes a queue,
+//! The calibrated rate may be wrong, and others may use the adapter, too. Asking for more than is left makes a queue,
 //! in which each set-up takes longer than the one before. So:
 //!
 //! - The *usual* time is the least that a set-up took, forgotten slowly ([`Pace::FORGETS`]).

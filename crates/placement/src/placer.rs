@@ -18,7 +18,7 @@
 //! there is no way back. The sum counts small responses before the move as what they are, against it.
 //!
 //! # When set-ups on the adapter are short
-//! Then not all can move for whom it pays, and [`SetUpBudget`] asks a price. What a response bids is what is lost for certain
+//! Then not every connection that would gain can move, and [`SetUpBudget`] asks a price. What a response bids is what is lost for certain
 //! if it does not move now: what it saves itself, as far as that is not needed to pay for the set-up. Responses that follow on
 //! its connection are not in the bid: they can ask again. (Counting all that was sent before was tried: of connections that
 //! all live equally long, those near their end bid most, and got set-ups for their last response. On the `media-server` of
@@ -26,7 +26,7 @@
 //! bytes, with the bid as it is 7 %.)
 //!
 //! # The way to the adapter
-//! On Linux whoever has moved to the kernel never comes to the adapter. Where an adapter takes flows the question does not
+//! On Linux a connection that has moved to the kernel never comes to the adapter. Where an adapter takes flows the question does not
 //! come up: Linux gives it the flow, and software cannot be asked for ([`crate::Lack::AdapterGoesFirst`]). It does where the
 //! adapter refuses for the moment and the kernel saves something, too. Then a connection moves to the kernel as soon as that
 //! pays. Two other rules were tried (`examples/way_to_the_adapter.rs`). To wait for the adapter gains up to 23 % on
@@ -130,7 +130,7 @@ impl Placer {
         }
     }
 
-    /// Who carries the response from here on. A decision to move to the adapter spends a set-up, whatever becomes of it.
+    /// What carries the response from here on. A decision to move to the adapter spends a set-up, whatever becomes of it.
     ///
     /// `retransmitted` tells the part (0 to 1) of the connection's bytes that were sent again, if that is known. It is
     /// called only where all else speaks for the adapter, or where a flow on it could leave.

@@ -7,7 +7,7 @@ use std::fmt;
 /// Which engine, and why.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
-    /// Who carries the response from here on.
+    /// What carries the response from here on.
     pub engine: Engine,
     /// Why.
     pub reason: Reason,

@@ -19,7 +19,7 @@ pub enum Protocol {
 pub struct ConnectionSignals {
     /// What was agreed on in the handshake.
     pub combination: Combination,
-    /// Who carries it now.
+    /// What carries it now.
     pub engine: Engine,
     /// What is spoken.
     pub protocol: Protocol,
@@ -40,7 +40,7 @@ pub struct ConnectionSignals {
 pub struct MachineSignals {
     /// The part (0 to 1) of the worker's time in which it had nothing to do.
     pub cpu_left: f64,
-    /// Flows that the adapter has now, whoever put them there.
+    /// Flows that the adapter has now, of this process and of others.
     pub nic_flows: u64,
 }
 

@@ -79,7 +79,7 @@ impl Plan {
         self
     }
 
-    /// Who can carry a combination.
+    /// The engines that can carry a combination.
     pub(crate) fn capabilities(&self, combination: Combination) -> Capabilities {
         self.capabilities[combination.index()]
     }

@@ -1,7 +1,7 @@
 //! Whether all that the kernel took has gone on to TCP.
 //!
 //! A call that sends on kernel TLS succeeds when a record is made. Where TCP has no room for all of it the rest waits in
-//! the `tls` module, and leaves when there is. But whoever closes the socket meanwhile, or only its sending side, throws
+//! the `tls` module, and leaves when there is. But closing the socket meanwhile, or only its sending side, throws
 //! it away (net/tls/tls_main.c, `tls_sk_proto_close`; `shutdown` does not ask the module at all): a client then misses
 //! the end of the last response, and `close_notify` (INV-ORDER-2). Nothing tells what waits there, so we count what must come out:
 //! plaintext, and what each record adds to it; the kernel tells how many records it has made, and TCP how many bytes

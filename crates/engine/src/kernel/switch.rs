@@ -79,7 +79,7 @@ pub fn promote<K: KeySource>(
     settle(channel, prepared, switched)
 }
 
-/// Preconditions 2 to 4, and nobody seals from here on. `takes_new_keys`: whoever gets the key is certain to take another.
+/// Preconditions 2 to 4. Nothing is sealed from here on. `takes_new_keys`: what gets the key is certain to take another.
 ///
 /// # Errors
 /// As those of [`promote`].

@@ -1,7 +1,7 @@
 //! What became of the last set-ups of one version and cipher on one adapter, and whether another is worth a try.
 //!
 //! Nothing but trying tells whether a kernel and a driver offload a version, nor whether there is room for another flow; and
-//! whoever tries in vain ends in the kernel's software for good. So a refusal is remembered for a while, longer each time,
+//! a connection that tries in vain stays in the kernel's software for good. So a refusal is remembered for a while, longer each time,
 //! and until something is known one connection tries at a time.
 
 use std::time::{Duration, Instant};

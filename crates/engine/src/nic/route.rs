@@ -121,7 +121,7 @@ impl Route {
     }
 }
 
-/// What the server goes by from the start: who can carry a version and cipher for connections by this route, before one has
+/// What the server goes by from the start: the engines that can carry a version and cipher for connections by this route, before one has
 /// tried the adapter. `kernel` is what was found out about the kernel.
 #[must_use]
 pub fn at_start(

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-/// Who has a connection after the switch.
+/// What encrypts a connection after the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// The adapter: the kernel says so of this very socket, or nothing else can have moved its count.
@@ -20,7 +20,7 @@ pub enum Proof {
     Unproven,
 }
 
-/// Asks the kernel of the socket, if it tells. Older kernels tell only who has `CAP_NET_ADMIN`; then two readings of
+/// Asks the kernel of the socket, if it tells. Older kernels tell only processes with `CAP_NET_ADMIN`; without it two readings of
 /// `/proc/net/tls_stat` around the switch must do, for which set-ups take turns.
 #[derive(Debug, Default)]
 pub struct Witness {
@@ -30,7 +30,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Makes the switch, and proves who has the connection after it.
+    /// Makes the switch, and proves what encrypts after it.
     ///
     /// # Errors
     /// The switch's.

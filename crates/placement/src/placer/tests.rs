@@ -188,7 +188,7 @@ fn who_saves_little_leaves_set_ups_to_who_saves_much() {
     assert_eq!(refused.reason.again(), crate::Again::NextRecord);
     let large = (0..100).filter(|_| decide(1_000_000_000, 0).engine == Engine::Nic).count();
     assert!((10..35).contains(&large), "{large} were left for it");
-    // The rest is for who saves a second.
+    // The rest is for responses that save a second.
     assert!((0..100).filter(|_| decide(20_000_000_000, 0).engine == Engine::Nic).count() >= 1);
     assert_eq!(decide(20_000_000_000, 0).reason.label(), "budget_spent");
     // A lone one has a set-up again as soon as nobody else wants them.

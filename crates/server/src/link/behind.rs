@@ -52,8 +52,7 @@ impl Wire {
         self.watch.follow(true);
     }
 
-    /// Whether one of those files was changed before the peer had all of it. An operator is told, who can do something
-    /// about it.
+    /// Whether one of those files was changed before the peer had all of it. If so, a warning names it.
     pub(super) fn has_changed_behind(&self) -> bool {
         let mut behind = self.behind.borrow_mut();
         // A kernel that does not tell cannot be asked later, either.

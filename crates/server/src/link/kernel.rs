@@ -70,8 +70,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LAST_LOOK: Duration = Duration::from_millis(50);
 
 impl<K: KeySource> Secure<K> {
-    /// Who can carry this connection: what is known of the kernel, and of the adapter by which it leaves. That is looked for
-    /// once, and only where `is_wanted`: it costs system calls.
+    /// The engines that can carry this connection. The adapter by which it leaves is looked for once, and only where
+    /// `is_wanted`: that costs system calls.
     pub(super) fn capabilities(&mut self, wire: &Wire, is_wanted: bool) -> Capabilities {
         let combination = self.combination();
         let placer = &wire.workplace.placer;
@@ -137,7 +137,7 @@ impl<K: KeySource> Secure<K> {
         }
     }
 
-    /// By whom the connection would be carried. Linux gives it to an adapter that may take it, whoever asks.
+    /// What a move would move to. Linux gives a connection to an adapter that may take it, whatever was asked for.
     fn target(&mut self, wire: &Wire, wanted: Placed) -> Target {
         let combination = self.combination();
         let adapter_only = wanted == Placed::Nic;

@@ -1,4 +1,4 @@
-//! Who carries the link's responses: asked when one begins, done at a record boundary, told when it has ended.
+//! The engine of each response: decided when the response begins, moved to at a record boundary, reported at its end.
 
 use super::{kernel::Promotion, secure::Secure, wire::Wire};
 use crate::{ending::Ending, metrics::KernelRefused};
@@ -47,7 +47,7 @@ impl Placement {
 }
 
 impl<K: KeySource> Secure<K> {
-    /// A response of so many bytes begins: who carries it is decided, and done at the first record boundary.
+    /// A response of so many bytes begins: its engine is decided, and moved to at the first record boundary.
     pub(super) fn begin_placement(&mut self, wire: &Wire, response_bytes: u64) {
         self.placement.response_bytes = response_bytes;
         self.placement.next = Next::Nothing;

@@ -1,4 +1,4 @@
-//! What a link waits for, and whose time that is.
+//! What a link waits for, and against which time limit.
 
 use super::{wire::Woken, *};
 use crate::placement::{Basis, Plan};
@@ -76,7 +76,7 @@ async fn a_slow_disk_is_not_charged_to_the_client() {
         let (fetched, ()) = tokio::join!(biased; fetch, hours);
         fetched.unwrap();
     }
-    // Whoever looks at the watch now, without anything having begun, is not told that time is up.
+    // Nothing has begun since: the watch has no deadline that could have passed.
     let waits = poll_fn(|context| Poll::Ready(link.wire.watch.poll_expired(context))).await;
     assert_eq!(waits, None);
     let mut queue = Queue::from_iter([Piece::Bytes(head.clone()), Piece::File(cold)]);
@@ -99,7 +99,7 @@ async fn what_came_before_an_idle_connection_was_looked_at_is_taken() {
     assert_eq!(link.wire.wait(true, false).await.unwrap(), Woken::Readable);
     link.receive_ready().unwrap();
     assert_eq!(link.arrived(), b"G");
-    // Once: whoever sends bytes that make no request is not kept for ever.
+    // Once: a client whose bytes make no request is not kept for ever.
     peer.write_all(b"E").unwrap();
     while !socket::is_readable(&link.wire.stream) {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,4 +1,4 @@
-//! What a connection is with TLS and without: the socket, whose time runs, what has arrived and what has left.
+//! What a connection has with TLS and without: the socket, its time limits, what has arrived and what has left.
 
 use super::behind::Behind;
 use crate::{
@@ -118,8 +118,8 @@ impl Wire {
         self.watch.has_taken(socket::acknowledged_bytes(&self.stream))
     }
 
-    /// Whether the peer, which keeps a response waiting, took less than it has to since this was last asked. Who has taken
-    /// all that there was is not slow: then it is us.
+    /// Whether the peer, which keeps a response waiting, took less than it has to since this was last asked. A peer that
+    /// has taken everything is not slow: the server is.
     fn peer_is_too_slow(&self) -> bool {
         let least_bytes_per_s = self.workplace.time_limits.get().least_rate_bytes_per_s;
         let Some(acknowledged_bytes) = socket::acknowledged_bytes(&self.stream) else { return false };

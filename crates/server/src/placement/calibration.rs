@@ -80,7 +80,7 @@ pub(crate) fn load(settings: &Settings) -> Result<(Basis, Costs), String> {
 /// What a file is held against.
 struct Here<'a> {
     machine: Machine,
-    /// Who drives the interface of this name, if there is one.
+    /// The driver of the interface of this name, if there is one.
     driver_of: &'a dyn Fn(&str) -> Option<String>,
 }
 

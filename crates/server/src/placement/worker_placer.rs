@@ -1,4 +1,4 @@
-//! A worker's place of decision: its placer, what it observes, and what it tells.
+//! A worker's placer with what it is fed and what it reports: the server's plan, timed turns, recent decisions.
 
 use super::{
     Plan,
@@ -57,7 +57,7 @@ impl WorkerPlacer {
         self.plan.replace(plan);
     }
 
-    /// Who can carry a combination, as far as that does not depend on the peer.
+    /// The engines that can carry a combination, as far as that does not depend on the peer.
     pub(crate) fn capabilities(&self, combination: Combination) -> Capabilities {
         self.plan.borrow().capabilities(combination)
     }
@@ -78,7 +78,7 @@ impl WorkerPlacer {
         was_meant.then(|| reason.into())
     }
 
-    /// Who carries the response from here on; see [`Placer::decide`]. The clock is asked only where an adapter could take
+    /// What carries the response from here on; see [`Placer::decide`]. The clock is asked only where an adapter could take
     /// it: nothing else depends on time.
     pub(crate) fn decide(
         &self,

@@ -112,7 +112,7 @@ async fn send(workplace: &Rc<Workplace>, version: Version) -> (Engine, Duration)
     (engine, longest)
 }
 
-/// INV-ORDER-1: no engine seals behind bytes that the socket has not taken, whoever asks it to.
+/// INV-ORDER-1: no engine seals behind bytes that the socket has not taken, not even when asked to.
 #[tokio::test]
 async fn nothing_is_sealed_while_sealed_bytes_wait() {
     let (workplace, _) = auto(1.0);
@@ -220,7 +220,7 @@ async fn others_go_on_while_a_connection_is_set_up() {
     assert!(longest < Duration::from_secs(1), "the worker was held up for {longest:?}");
 }
 
-/// INV-PLACE-1: who finds no place for his set-up does not spend it.
+/// INV-PLACE-1: a connection whose set-up finds no free thread gives the set-up back.
 #[tokio::test]
 async fn a_set_up_that_is_not_made_is_given_back() {
     let (workplace, script) = auto(0.01);
@@ -249,7 +249,7 @@ async fn what_set_ups_take_is_told_to_the_placer() {
     assert!(workplace.placer.set_ups().1 < most_per_s, "set-ups a second");
 }
 
-/// INV-PLACE-1: Linux asks the adapter also for who is meant for the kernel.
+/// INV-PLACE-1: Linux asks the adapter for connections that are meant for the kernel, too.
 #[tokio::test]
 async fn a_move_to_the_kernel_spends_a_set_up_where_the_adapter_goes_first() {
     let (workplace, script) = auto(0.01);

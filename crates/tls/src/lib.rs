@@ -7,8 +7,8 @@
 //! The load client has the same from the other side: a [`Connector`] is what all its connections share, each drives a
 //! [`ClientHandshake`] until it is [`Connected`].
 //!
-//! This is the only crate that names rustls. It uses the unbuffered API of rustls 0.23 and hands it one record at a
-//! time, so that rustls never takes a record that belongs to the record layer.
+//! This is the only crate that names rustls. One module (`driver`) feeds it, by the unbuffered API of rustls 0.23 and one
+//! record at a time, so that rustls never takes a record that belongs to the record layer.
 //!
 //! Sources: RFC 8446 (TLS 1.3), RFC 5246 and RFC 7627 (TLS 1.2), RFC 6066 3 (SNI), RFC 7301 (ALPN), RFC 9149 (ticket
 //! requests), RFC 9525 (names in certificates).
@@ -25,12 +25,14 @@ mod connect;
 mod connector;
 mod der;
 mod development;
+mod driver;
 mod error;
 mod established;
 mod failure;
 mod first_bytes;
 mod handshake;
 mod inspection;
+mod key_schedule;
 mod pem;
 mod policy;
 mod sessions;
@@ -41,14 +43,16 @@ mod watch;
 
 pub use acceptor::{Acceptor, AcceptorBuilder};
 pub use certificate::{Certificate, CertificateFiles, CertificateWarning, KeyAlgorithm};
-pub use connect::{ClientHandshake, ClientKeySchedule, ConnectStep, Connected};
+pub use connect::{ClientHandshake, ConnectStep};
 pub use connector::{ConnectFailure, Connector, Trust};
 pub use development::{DevelopmentCertificate, development_certificate, state_directory};
+pub use driver::HANDSHAKE_LIMIT_BYTES;
 pub use error::TlsError;
-pub use established::{DirectionSecrets, Established, KeySchedule};
+pub use established::{Connected, DirectionSecrets, Established};
 pub use failure::{FailureKind, HandshakeFailure};
-pub use handshake::{EARLY_DATA_LIMIT_BYTES, HANDSHAKE_LIMIT_BYTES, Handshake, Step};
+pub use handshake::{EARLY_DATA_LIMIT_BYTES, Handshake, Step};
 pub use inspection::{Chain, ChainTrust, Inspection};
+pub use key_schedule::{ClientKeySchedule, KeySchedule};
 pub use linerate_suite::{CipherSuite, Group};
 pub use policy::TlsPolicy;
 pub use site::SiteCertificates;

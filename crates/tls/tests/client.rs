@@ -3,12 +3,9 @@
 
 mod support;
 
-use linerate_record::{
-    Channel, ContentType, Event, HEADER_BYTES, KeyUpdateRate, Opener, RecordLimit, Sealer, Version,
-};
+use linerate_record::{ContentType, KeyUpdateRate, Version};
 use linerate_tls::{
-    CipherSuite, ClientHandshake, ClientKeySchedule, ConnectFailure, ConnectStep, Connected, Connector,
-    Group, TlsPolicy, Trust,
+    CipherSuite, ClientHandshake, ConnectFailure, ConnectStep, Connected, Connector, Group, TlsPolicy, Trust,
 };
 use rustls::{
     ServerConfig, ServerConnection,
@@ -19,7 +16,7 @@ use std::{
     io::{Read, Write},
     sync::Arc,
 };
-use support::{Algorithm, Pki};
+use support::{Algorithm, Pki, open_all};
 
 fn server_config(pki: &mut Pki, algorithm: Algorithm) -> Arc<ServerConfig> {
     let files = pki.issue("server", algorithm, &["site.example"]);
@@ -89,32 +86,10 @@ fn connect(
     Ok((connected.expect("the handshake ends"), incoming))
 }
 
-fn channel(connected: Connected) -> Channel<ClientKeySchedule> {
-    let limit = RecordLimit::of(connected.cipher_suite.cipher());
-    Channel::for_client(
-        Sealer::new(&connected.send.key, connected.send.sequence_number, limit).unwrap(),
-        Opener::new(&connected.receive.key, connected.receive.sequence_number).unwrap(),
-        connected.key_schedule,
-        KeyUpdateRate::new(100),
-    )
-}
-
-fn open_all(channel: &mut Channel<ClientKeySchedule>, bytes: &mut Vec<u8>) -> Vec<u8> {
-    let mut data = Vec::new();
-    while !bytes.is_empty() {
-        let length = HEADER_BYTES + usize::from(u16::from_be_bytes([bytes[3], bytes[4]]));
-        let mut record: Vec<_> = bytes.drain(..length).collect();
-        if let Event::Data(range) = channel.receive(&mut record, 0).unwrap() {
-            data.extend(&record[range]);
-        }
-    }
-    data
-}
-
 /// Data both ways, in TLS 1.3 over the server's key updates.
 fn exchange(connected: Connected, server: &mut ServerConnection, mut arrived: Vec<u8>) {
     let version = connected.version;
-    let mut channel = channel(connected);
+    let mut channel = connected.into_channel(KeyUpdateRate::new(100)).unwrap();
     for round in 0_u8..3 {
         let mut outgoing = Vec::new();
         channel.prepare_sending(&mut outgoing).unwrap();

@@ -4,7 +4,9 @@
 // Each test binary uses some of it.
 #![allow(dead_code, unreachable_pub)]
 
-use linerate_record::{Channel, ContentType, Event, HEADER_BYTES, KeyUpdateRate, RecordLimit, Version};
+use linerate_record::{
+    Channel, ContentType, Event, HEADER_BYTES, KeySource, KeyUpdateRate, RecordLimit, Version,
+};
 use linerate_tls::{
     Acceptor, AcceptorBuilder, CertificateFiles, Established, Handshake, HandshakeFailure, KeySchedule,
     SiteCertificates, Step, TlsPolicy,
@@ -188,7 +190,7 @@ pub fn channel(established: Established) -> Channel<KeySchedule> {
 }
 
 /// Opens every record in `bytes`; gives the application data.
-pub fn open_all(channel: &mut Channel<KeySchedule>, bytes: &mut Vec<u8>) -> Vec<u8> {
+pub fn open_all<K: KeySource>(channel: &mut Channel<K>, bytes: &mut Vec<u8>) -> Vec<u8> {
     let mut data = Vec::new();
     while !bytes.is_empty() {
         let length = HEADER_BYTES + usize::from(u16::from_be_bytes([bytes[3], bytes[4]]));

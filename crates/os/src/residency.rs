@@ -162,6 +162,11 @@ mod tests {
         witness.all_are_resident(file, start, range.len(), range.start as u64, &mut Vec::new()).unwrap()
     }
 
+    /// A machine that is short of memory may take pages away between reading them and looking.
+    fn comes_true(mut holds: impl FnMut() -> bool) -> bool {
+        (0..50).any(|_| holds())
+    }
+
     #[test]
     fn both_witnesses_tell_the_same_of_pages_that_come_and_go() {
         let (file, path) = file();
@@ -180,14 +185,20 @@ mod tests {
                 assert!(!is_resident(witness, &file, &mapping, 0..LENGTH_BYTES), "{witness:?}");
             }
             // One page in the middle, read by another way than the mapping.
-            crate::file::read_waiting(&file, &mut [IoSliceMut::new(&mut [0])], 256 << 10).unwrap();
             for witness in [Witness::PageTable, Witness::Mincore] {
-                assert!(is_resident(witness, &file, &mapping, 256 << 10..(256 << 10) + 4096), "{witness:?}");
+                let one_comes = comes_true(|| {
+                    crate::file::read_waiting(&file, &mut [IoSliceMut::new(&mut [0])], 256 << 10).unwrap();
+                    is_resident(witness, &file, &mapping, 256 << 10..(256 << 10) + 4096)
+                });
+                assert!(one_comes, "{witness:?}");
                 assert!(!is_resident(witness, &file, &mapping, 0..LENGTH_BYTES), "{witness:?}");
             }
-            crate::file::read_ahead(&file, 0, LENGTH_BYTES as u64, crate::file::Fetch::Read).unwrap();
             for witness in [Witness::PageTable, Witness::Mincore] {
-                assert!(is_resident(witness, &file, &mapping, 0..LENGTH_BYTES), "{witness:?}");
+                let all_come = comes_true(|| {
+                    crate::file::read_ahead(&file, 0, LENGTH_BYTES as u64, crate::file::Fetch::Read).unwrap();
+                    is_resident(witness, &file, &mapping, 0..LENGTH_BYTES)
+                });
+                assert!(all_come, "{witness:?}");
             }
             let page_size = rustix::param::page_size();
             let entered = missing_pages(

@@ -111,8 +111,10 @@ fn a_server_that_was_stopped_cuts_nobody_and_then_whoever_is_silent() {
     let mut silent = fixture.connect(Transport::Tls);
     silent.get("/small", "").assert_is(200, b"small");
     assert_eq!(silent.end(), (Vec::new(), End::Closed));
+    // It takes what its kernel has room for: on a busy machine that lasts until the next look at its rate.
     wait_until("the one that takes nothing is cut", || {
-        fixture.server.metric("linerate_connections_closed_total", "write_timeout") == 1.0
+        let closed = |reason| fixture.server.metric("linerate_connections_closed_total", reason);
+        closed("write_timeout") + closed("too_slow") == 1.0
     });
 }
 

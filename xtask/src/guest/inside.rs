@@ -1,6 +1,5 @@
 //! The part that runs in the guest: starts a server, verifies a transfer, and makes others between two marks.
 
-use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -9,6 +8,7 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
 use linerate_bench::network::Network;
 use linerate_bench::servers::process::RunningServer;
+use linerate_os::kernel_tls::{Calls as _, System};
 
 use super::client::channel::Dialer;
 use super::client::counted::mark;
@@ -132,10 +132,8 @@ impl Bench<'_> {
     }
 }
 
-/// Connections that the kernel has encrypted for so far in this network namespace.
+/// Connections that were handed over to the kernel's own code so far in this network namespace.
 fn kernel_connections() -> Result<u64> {
-    let statistics =
-        fs::read_to_string("/proc/net/tls_stat").context("this kernel has no TLS: no /proc/net/tls_stat")?;
-    let line = statistics.lines().find_map(|line| line.strip_prefix("TlsTxSw"));
-    line.and_then(|value| value.trim().parse().ok()).context("/proc/net/tls_stat has no TlsTxSw")
+    let handed_over = System.handed_over().context("this kernel has no TLS")?;
+    Ok(handed_over.to_software)
 }

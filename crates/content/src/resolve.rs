@@ -1,7 +1,6 @@
 //! Opens a path beneath a root and nowhere else (INV-PATH-1): by the kernel's own rule where it has one, step by step
 //! elsewhere.
 
-#[cfg(target_os = "linux")]
 mod kernel;
 mod walk;
 
@@ -64,15 +63,7 @@ impl Purpose {
 impl Resolver {
     /// The best that this system offers for `root`.
     pub(crate) fn best(root: BorrowedFd<'_>) -> Self {
-        #[cfg(target_os = "linux")]
-        {
-            kernel::probe(root)
-        }
-        #[cfg(not(target_os = "linux"))]
-        {
-            let _ = root;
-            Self::ByHand
-        }
+        kernel::probe(root)
     }
 
     /// Opens `relative` (checked: see `path`) beneath `root`.
@@ -87,7 +78,6 @@ impl Resolver {
         let name = if relative.is_empty() { b".".as_slice() } else { relative };
         let flags = purpose.flags();
         match self {
-            #[cfg(target_os = "linux")]
             Self::Kernel { cached } => kernel::open(root, name, flags, symlinks, blocking, cached),
             _ if blocking == Blocking::CachedOnly => Err(ContentError::WouldBlock),
             _ => retry(|| walk::open(root, name, flags, symlinks)),

@@ -28,8 +28,7 @@ pub struct Driver {
 /// Asks for the driver of an interface.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] for what cannot be a name, the kernel's (`ENODEV`, `EOPNOTSUPP`), and
-/// [`io::ErrorKind::Unsupported`] outside Linux.
+/// [`io::ErrorKind::InvalidInput`] for what cannot be a name, the kernel's (`ENODEV`, `EOPNOTSUPP`).
 pub fn driver(interface: &str) -> io::Result<Driver> {
     let mut request = vec![0; DRIVER_WORDS];
     request[0] = command::DRIVER;
@@ -210,7 +209,6 @@ fn text(field: &[u8]) -> String {
 ///
 /// # Safety
 /// The request must have room for what the kernel writes for its command.
-#[cfg(target_os = "linux")]
 unsafe fn call(interface: &str, request: &mut [u32]) -> io::Result<()> {
     use std::os::fd::AsRawFd as _;
 
@@ -233,16 +231,7 @@ unsafe fn call(interface: &str, request: &mut [u32]) -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses.
-///
-/// # Safety
-/// Nothing is written.
-#[cfg(not(target_os = "linux"))]
-unsafe fn call(_interface: &str, _request: &mut [u32]) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

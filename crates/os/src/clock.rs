@@ -21,8 +21,7 @@ pub struct ProcessClocks {
 /// Reads the clocks of the process `pid`.
 ///
 /// # Errors
-/// [`io::ErrorKind::NotFound`] where there is no such process, [`io::ErrorKind::Unsupported`] outside Linux.
-#[cfg(target_os = "linux")]
+/// [`io::ErrorKind::NotFound`] where there is no such process.
 pub fn process_clocks(pid: u32) -> io::Result<ProcessClocks> {
     Ok(ProcessClocks {
         run: read(pid, Clock::Run)?,
@@ -31,18 +30,8 @@ pub fn process_clocks(pid: u32) -> io::Result<ProcessClocks> {
     })
 }
 
-/// Reads the clocks of the process `pid`.
-///
-/// # Errors
-/// [`io::ErrorKind::Unsupported`], always.
-#[cfg(not(target_os = "linux"))]
-pub fn process_clocks(_pid: u32) -> io::Result<ProcessClocks> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 /// The kinds of CPU clocks by their numbers in the kernel (include/linux/posix-timers.h: `CPUCLOCK_PROF`, `_VIRT`,
 /// `_SCHED`).
-#[cfg(target_os = "linux")]
 #[derive(Clone, Copy)]
 enum Clock {
     Sampled = 0,
@@ -51,10 +40,8 @@ enum Clock {
 }
 
 /// `PID_MAX_LIMIT` of the kernel.
-#[cfg(target_os = "linux")]
 const GREATEST_PROCESS: libc::pid_t = 1 << 22;
 
-#[cfg(target_os = "linux")]
 fn read(pid: u32, clock: Clock) -> io::Result<Duration> {
     let not_found = || io::Error::from(io::ErrorKind::NotFound);
     // 0 would be the clock of the calling process, and greater ids than the kernel gives would be other clocks.
@@ -77,7 +64,7 @@ fn read(pid: u32, clock: Clock) -> io::Result<Duration> {
     ))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -34,7 +34,6 @@ fn cpuid(leaf: u32) -> std::arch::x86_64::CpuidResult {
 ///
 /// # Errors
 /// Why not: `EPERM` where a sandbox or `kernel.io_uring_disabled` forbids it, `ENOSYS` where the kernel has none.
-#[cfg(target_os = "linux")]
 pub fn io_uring() -> io::Result<()> {
     let no_parameters = std::ptr::null_mut::<libc::c_void>();
     let no_entries: libc::c_uint = 0;
@@ -50,16 +49,7 @@ pub fn io_uring() -> io::Result<()> {
     }
 }
 
-/// Whether this process may use io_uring.
-///
-/// # Errors
-/// [`io::ErrorKind::Unsupported`], always.
-#[cfg(not(target_os = "linux"))]
-pub fn io_uring() -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

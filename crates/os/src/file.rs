@@ -129,19 +129,11 @@ impl Stamp {
 /// A file that is in memory only and has no name, with this content.
 ///
 /// # Errors
-/// The kernel's; [`io::ErrorKind::Unsupported`] where there is no `memfd_create`.
+/// The kernel's.
 pub fn in_memory(content: &[u8]) -> io::Result<File> {
-    #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-    {
-        let file = File::from(rustix::fs::memfd_create("linerate", rustix::fs::MemfdFlags::CLOEXEC)?);
-        std::os::unix::fs::FileExt::write_all_at(&file, content, 0)?;
-        Ok(file)
-    }
-    #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-    {
-        let _ = content;
-        Err(io::ErrorKind::Unsupported.into())
-    }
+    let file = File::from(rustix::fs::memfd_create("linerate", rustix::fs::MemfdFlags::CLOEXEC)?);
+    std::os::unix::fs::FileExt::write_all_at(&file, content, 0)?;
+    Ok(file)
 }
 
 /// How [`read_ahead`] waits for the bytes it asked the disk for.

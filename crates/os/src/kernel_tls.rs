@@ -7,10 +7,7 @@
 //! that of `net/tls/tls_main.c` and `net/tls/tls_sw.c`, 6.1 to 7.2.
 
 mod carrier;
-#[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-mod other;
 mod statistics;
 
 pub use carrier::Carrier;
@@ -140,26 +137,21 @@ pub struct HandedOver {
     pub to_software: u64,
 }
 
-/// The kernel of this machine. Where it is not Linux, nothing can be attached ([`io::ErrorKind::Unsupported`]).
+/// The kernel of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct System;
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
-use linux as platform;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-use other as platform;
-
 impl Calls for System {
     fn attach(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
-        platform::attach(socket)
+        linux::attach(socket)
     }
 
     fn install(&self, socket: BorrowedFd<'_>, key: &SendingKey<'_>) -> io::Result<()> {
-        platform::install(socket, key)
+        linux::install(socket, key)
     }
 
     fn sequence(&self, socket: BorrowedFd<'_>, version: Version, cipher: Cipher) -> io::Result<u64> {
-        platform::sequence(socket, version, cipher)
+        linux::sequence(socket, version, cipher)
     }
 
     fn carrier(&self, socket: BorrowedFd<'_>) -> io::Result<Option<Carrier>> {
@@ -182,11 +174,11 @@ impl Calls for System {
     }
 
     fn set_zero_copy(&self, socket: BorrowedFd<'_>, allowed: bool) -> io::Result<()> {
-        platform::set_zero_copy(socket, allowed)
+        linux::set_zero_copy(socket, allowed)
     }
 
     fn send_control(&self, socket: BorrowedFd<'_>, content_type: u8, bytes: &[u8]) -> io::Result<()> {
-        platform::send_control(socket, content_type, bytes)
+        linux::send_control(socket, content_type, bytes)
     }
 
     fn taken_bytes(&self, socket: BorrowedFd<'_>) -> io::Result<u64> {

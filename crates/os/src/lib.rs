@@ -1,5 +1,5 @@
-//! The edge to the operating system: the one crate of linerate that may write `unsafe`, and the place where Linux,
-//! FreeBSD and others differ.
+//! The edge to the operating system: the one crate of linerate that may write `unsafe`, and the place where a port to
+//! another system begins. It is written for Linux.
 //!
 //! | module | its one job |
 //! |---|---|
@@ -23,6 +23,9 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::todo)
 )]
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("linerate runs on Linux only: preadv2, sendfile, netlink and kernel TLS as Linux has them");
+
 pub mod adapter;
 pub mod clock;
 pub mod facility;
@@ -32,7 +35,6 @@ pub mod kernel_tls;
 pub mod limits;
 pub mod mapping;
 pub mod memory;
-#[cfg(target_os = "linux")]
 mod netlink;
 pub mod perf;
 pub mod processor;

@@ -3,7 +3,6 @@
 //! Events are counted, not sampled: nothing is mapped, and what is counted costs nothing while it is.
 
 use std::io;
-#[cfg(target_os = "linux")]
 use std::{fs::File, io::Read as _, os::fd::FromRawFd as _};
 
 /// What is counted: a kind of event source, and its number for the event (`perf_event_open(2)`: `type`, `config`).
@@ -37,12 +36,10 @@ pub enum Of {
 /// A counter that is running, from 0.
 #[derive(Debug)]
 pub struct Counter {
-    #[cfg(target_os = "linux")]
     event: File,
 }
 
 /// `struct perf_event_attr` as its first version had it; the kernel takes what is missing for 0.
-#[cfg(target_os = "linux")]
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -59,13 +56,10 @@ struct Attributes {
 }
 
 /// Bit 1 of the flags: threads and processes that are started later are counted too.
-#[cfg(target_os = "linux")]
 const INHERIT: u64 = 1 << 1;
 /// `PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING`.
-#[cfg(target_os = "linux")]
 const WITH_TIMES: u64 = 1 | 2;
 /// `PERF_FLAG_FD_CLOEXEC`.
-#[cfg(target_os = "linux")]
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 
 impl Counter {
@@ -75,7 +69,6 @@ impl Counter {
     /// The kernel's: `ENOENT` or `EOPNOTSUPP` where nothing counts such events (a virtual machine without
     /// performance counters), `EACCES` or `EPERM` where this user may not (`kernel.perf_event_paranoid`), `ESRCH`
     /// where the thread has ended, `EMFILE`, `ENOSYS`.
-    #[cfg(target_os = "linux")]
     pub fn start(event: Event, of: Of) -> io::Result<Self> {
         let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
         let (thread, core, flags) = match of {
@@ -111,21 +104,11 @@ impl Counter {
         Ok(Self { event: unsafe { File::from_raw_fd(descriptor) } })
     }
 
-    /// Begins to count.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::Unsupported`], always.
-    #[cfg(not(target_os = "linux"))]
-    pub fn start(_event: Event, _of: Of) -> io::Result<Self> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
     /// What has been counted. Where there are more events than counters in the processor, they take turns, and what
     /// was counted is scaled up to the whole time. `None` if the event never had its turn.
     ///
     /// # Errors
     /// The kernel's.
-    #[cfg(target_os = "linux")]
     pub fn value(&self) -> io::Result<Option<u64>> {
         let mut bytes = [0; 24];
         (&self.event).read_exact(&mut bytes)?;
@@ -136,19 +119,9 @@ impl Counter {
         });
         Ok(scaled(count, enabled, running))
     }
-
-    /// What has been counted.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::Unsupported`], always.
-    #[cfg(not(target_os = "linux"))]
-    pub fn value(&self) -> io::Result<Option<u64>> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
 }
 
 /// A count that was running for a part of the time in which it was wanted.
-#[cfg(any(target_os = "linux", test))]
 fn scaled(count: u64, enabled_ns: u64, running_ns: u64) -> Option<u64> {
     if running_ns >= enabled_ns {
         // Also 0 of 0: a thread that never ran.
@@ -171,7 +144,6 @@ mod tests {
         assert_eq!(scaled(u64::MAX, u64::MAX, 1), Some(u64::MAX));
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn threads_that_are_started_later_are_counted() {
         let counter = match Counter::start(Event::TASK_CLOCK, Of::Thread(own_thread())) {
@@ -195,12 +167,10 @@ mod tests {
         assert!(counted_ns > 5_000_000, "{counted_ns} ns");
     }
 
-    #[cfg(target_os = "linux")]
     fn own_thread() -> u32 {
         rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn an_event_that_nothing_counts_is_refused() {
         let nothing = Event { source: u32::MAX, config: 0 };

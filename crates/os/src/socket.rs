@@ -80,12 +80,8 @@ pub fn connected_pair(buffer_bytes: Option<usize>) -> io::Result<(TcpStream, Tcp
 pub fn prepare_listener(socket: &impl AsFd, not_sent_low_water_bytes: Option<u32>) -> io::Result<()> {
     let socket = SockRef::from(socket);
     socket.set_tcp_nodelay(true)?;
-    #[cfg(any(target_os = "linux", target_os = "android"))]
     // 0 is the system's own mark, which takes back one that was set before.
-    socket.set_tcp_notsent_lowat(not_sent_low_water_bytes.unwrap_or(0))?;
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let _ = not_sent_low_water_bytes;
-    Ok(())
+    socket.set_tcp_notsent_lowat(not_sent_low_water_bytes.unwrap_or(0))
 }
 
 /// Has the kernel drop what would begin a connection to this listener (a segment with SYN), and go on with those that have
@@ -96,35 +92,24 @@ pub fn prepare_listener(socket: &impl AsFd, not_sent_low_water_bytes: Option<u32
 /// # Errors
 /// The kernel's, which may have no socket filters.
 pub fn begin_no_connections(listener: &impl AsFd) -> io::Result<()> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    {
-        use libc::{BPF_ABS, BPF_B, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET};
-        use socket2::SockFilter;
-        const FLAGS_OFFSET: u32 = 13;
-        const SYN: u32 = 2;
-        // A TCP socket's filter sees the segment from its own header on. The codes fit 16 bits.
-        SockRef::from(listener).attach_filter(&[
-            SockFilter::new((BPF_LD | BPF_B | BPF_ABS) as u16, 0, 0, FLAGS_OFFSET),
-            SockFilter::new((BPF_JMP | BPF_JSET | BPF_K) as u16, 1, 0, SYN),
-            SockFilter::new((BPF_RET | BPF_K) as u16, 0, 0, u32::MAX),
-            SockFilter::new((BPF_RET | BPF_K) as u16, 0, 0, 0),
-        ])
-    }
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    {
-        let _ = listener;
-        Err(io::ErrorKind::Unsupported.into())
-    }
+    use libc::{BPF_ABS, BPF_B, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET};
+    use socket2::SockFilter;
+    const FLAGS_OFFSET: u32 = 13;
+    const SYN: u32 = 2;
+    // A TCP socket's filter sees the segment from its own header on. The codes fit 16 bits.
+    SockRef::from(listener).attach_filter(&[
+        SockFilter::new((BPF_LD | BPF_B | BPF_ABS) as u16, 0, 0, FLAGS_OFFSET),
+        SockFilter::new((BPF_JMP | BPF_JSET | BPF_K) as u16, 1, 0, SYN),
+        SockFilter::new((BPF_RET | BPF_K) as u16, 0, 0, u32::MAX),
+        SockFilter::new((BPF_RET | BPF_K) as u16, 0, 0, 0),
+    ])
 }
 
 /// Takes [`begin_no_connections`] back: for a listener that is wanted again, and for a connection that inherited it, which
 /// would pay for it with each segment.
 pub fn begin_connections_again(socket: &impl AsFd) {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
     // It fails only where there is no filter.
     let _ = SockRef::from(socket).detach_filter();
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let _ = socket;
 }
 
 /// Takes [`prepare_listener`]'s low water mark back for one connection. What the kernel seals it may hold back in
@@ -133,11 +118,7 @@ pub fn begin_connections_again(socket: &impl AsFd) {
 /// # Errors
 /// The kernel's, for a connection that is already gone.
 pub fn clear_not_sent_low_water(socket: &impl AsFd) -> io::Result<()> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    SockRef::from(socket).set_tcp_notsent_lowat(0)?;
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let _ = socket;
-    Ok(())
+    SockRef::from(socket).set_tcp_notsent_lowat(0)
 }
 
 /// Holds segments that are not full back (`TCP_CORK`), or lets them go: for the length of a long response, so that
@@ -146,11 +127,7 @@ pub fn clear_not_sent_low_water(socket: &impl AsFd) -> io::Result<()> {
 /// # Errors
 /// The kernel's, for a connection that is already gone.
 pub fn hold_small_segments(socket: &impl AsFd, held: bool) -> io::Result<()> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    rustix::net::sockopt::set_tcp_cork(socket, held)?;
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let _ = (socket, held);
-    Ok(())
+    Ok(rustix::net::sockopt::set_tcp_cork(socket, held)?)
 }
 
 /// Whether more bytes follow at once, so that the kernel may hold a part-filled segment back (`MSG_MORE`).
@@ -168,11 +145,9 @@ pub enum Follows {
 /// [`io::ErrorKind::WouldBlock`] on a full socket; else the connection is gone.
 pub fn send(socket: &impl AsFd, bytes: &[u8], follows: Follows) -> io::Result<usize> {
     let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    #[cfg(any(target_os = "linux", target_os = "android"))]
     if follows == Follows::More {
         flags |= SendFlags::MORE;
     }
-    let _ = &mut flags;
     loop {
         match rustix::net::send(socket, bytes, flags) {
             Err(Errno::INTR) => {}
@@ -194,13 +169,7 @@ pub fn burst_bytes(socket: &impl AsFd) -> io::Result<usize> {
 /// # Errors
 /// The kernel's, for a connection that is already gone.
 pub fn segment_bytes(socket: &impl AsFd) -> io::Result<usize> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    return Ok(SockRef::from(socket).tcp_mss()? as usize);
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    {
-        let _ = socket;
-        Ok(1448)
-    }
+    Ok(SockRef::from(socket).tcp_mss()? as usize)
 }
 
 /// Whether this connection's congestion control spaces what it sends in time, as BBR does.
@@ -208,13 +177,7 @@ pub fn segment_bytes(socket: &impl AsFd) -> io::Result<usize> {
 /// # Errors
 /// The kernel's, for a connection that is already gone.
 pub fn is_paced(socket: &impl AsFd) -> io::Result<bool> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    return Ok(rustix::net::sockopt::tcp_congestion(socket)?.starts_with("bbr"));
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    {
-        let _ = socket;
-        Ok(false)
-    }
+    Ok(rustix::net::sockopt::tcp_congestion(socket)?.starts_with("bbr"))
 }
 
 /// The most bytes that the kernel hands to a device in one piece: whole segments that together fit 64 KiB
@@ -247,10 +210,7 @@ pub fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
 /// # Errors
 /// As [`receive`].
 pub fn discard(socket: &impl AsFd, scratch: &mut [u8]) -> io::Result<usize> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
     let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let flags = RecvFlags::DONTWAIT;
     loop {
         match rustix::net::recv(socket, &mut *scratch, flags) {
             Err(Errno::INTR) => {}
@@ -326,31 +286,18 @@ pub fn send_file(socket: &impl AsFd, file: &File, offset: u64, length_bytes: usi
 /// not tell.
 #[must_use]
 pub fn unacknowledged_bytes(socket: &impl AsFd) -> Option<u64> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
     // tcp(7): SIOCOUTQ is TIOCOUTQ.
-    return queued_bytes::<{ libc::TIOCOUTQ as rustix::ioctl::Opcode }>(socket);
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    {
-        let _ = socket;
-        None
-    }
+    queued_bytes::<{ libc::TIOCOUTQ as rustix::ioctl::Opcode }>(socket)
 }
 
 /// Bytes that wait in our kernel and were not sent at all, because the peer's window, the congestion control or its pacing
 /// hold them back. `None` where the system does not tell.
 #[must_use]
 pub fn not_sent_bytes(socket: &impl AsFd) -> Option<u64> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
     // include/uapi/linux/sockios.h: SIOCOUTQNSD.
-    return queued_bytes::<0x894B>(socket);
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    {
-        let _ = socket;
-        None
-    }
+    queued_bytes::<0x894B>(socket)
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
 fn queued_bytes<const REQUEST: rustix::ioctl::Opcode>(socket: &impl AsFd) -> Option<u64> {
     use rustix::ioctl::{Getter, ioctl};
     // SAFETY: both requests take no argument but a pointer to one `int`, which the kernel fills in (net/ipv4/tcp.c,
@@ -402,31 +349,23 @@ pub fn retransmitted_share(socket: &impl AsFd) -> Option<f64> {
 const BYTES_SENT: usize = 25;
 
 /// The beginning of `struct tcp_info` (include/uapi/linux/tcp.h), which only ever grows at its end, in words of eight
-/// bytes; `None` where this kernel's is shorter, or it is no Linux.
+/// bytes; `None` where this kernel's is shorter.
 fn tcp_info<const WORDS: usize>(socket: &impl AsFd) -> Option<[u64; WORDS]> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    {
-        use std::os::fd::AsRawFd;
-        let mut info = [0u64; WORDS];
-        let mut length = size_of_val(&info) as libc::socklen_t;
-        // SAFETY: `info` is `length` bytes of plain numbers that the kernel may fill in; it writes no more than `length`,
-        // and says in it how much that was (net/ipv4/tcp.c, do_tcp_getsockopt).
-        let result = unsafe {
-            libc::getsockopt(
-                socket.as_fd().as_raw_fd(),
-                libc::IPPROTO_TCP,
-                libc::TCP_INFO,
-                (&raw mut info).cast(),
-                &raw mut length,
-            )
-        };
-        (result == 0 && length as usize == size_of_val(&info)).then_some(info)
-    }
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    {
-        let _ = socket;
-        None
-    }
+    use std::os::fd::AsRawFd;
+    let mut info = [0u64; WORDS];
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: `info` is `length` bytes of plain numbers that the kernel may fill in; it writes no more than `length`,
+    // and says in it how much that was (net/ipv4/tcp.c, do_tcp_getsockopt).
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut length,
+        )
+    };
+    (result == 0 && length as usize == size_of_val(&info)).then_some(info)
 }
 
 /// The socket counts as readable once so many bytes have come, or the peer has ended (`SO_RCVLOWAT`, socket(7)). More
@@ -466,7 +405,7 @@ pub fn reset_when_closed(socket: &impl AsFd) -> io::Result<()> {
     SockRef::from(socket).set_linger(Some(std::time::Duration::ZERO))
 }
 
-#[cfg(all(test, any(target_os = "linux", target_os = "android")))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::{
@@ -477,7 +416,6 @@ mod tests {
 
     /// A client that has begun to connect and was not heard of since: with `TCP_DEFER_ACCEPT` the kernel completes a
     /// connection when its first bytes come.
-    #[cfg(target_os = "linux")]
     #[test]
     fn who_has_begun_to_connect_completes_and_nobody_else_begins() {
         use std::{io::Write, os::fd::AsRawFd};

@@ -15,7 +15,6 @@ pub struct ThreadCpu {
 ///
 /// # Errors
 /// The kernel's; none is known.
-#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 pub fn current_thread() -> io::Result<ThreadCpu> {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: the second argument points to memory for one `rusage`, which the kernel fills in if it returns 0.
@@ -28,16 +27,7 @@ pub fn current_thread() -> io::Result<ThreadCpu> {
     Ok(ThreadCpu { user_s: seconds(usage.ru_utime), system_s: seconds(usage.ru_stime) })
 }
 
-/// CPU time of the calling thread: this system does not tell.
-///
-/// # Errors
-/// Always [`io::ErrorKind::Unsupported`].
-#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-pub fn current_thread() -> io::Result<ThreadCpu> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::time::{Duration, Instant};

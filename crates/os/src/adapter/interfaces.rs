@@ -16,8 +16,7 @@ pub struct Interface {
 /// All interfaces of this process' network namespace, sorted by name.
 ///
 /// # Errors
-/// The kernel's: `EAFNOSUPPORT` where a sandbox has no `AF_NETLINK`. [`io::ErrorKind::Unsupported`] outside Linux.
-#[cfg(target_os = "linux")]
+/// The kernel's: `EAFNOSUPPORT` where a sandbox has no `AF_NETLINK`.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     use crate::netlink;
 
@@ -42,15 +41,6 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     let mut interfaces: Vec<Interface> = answers.iter().filter_map(interface).collect();
     interfaces.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(interfaces)
-}
-
-/// Refuses.
-///
-/// # Errors
-/// Always: [`io::ErrorKind::Unsupported`].
-#[cfg(not(target_os = "linux"))]
-pub fn interfaces() -> io::Result<Vec<Interface>> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Whether `folder` (`/sys/class/net`) shows these interfaces, and none of another namespace: it shows those of the namespace
@@ -114,7 +104,6 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn the_kernel_tells_of_loopback() {
         let interfaces = interfaces().unwrap();

@@ -7,8 +7,7 @@ use std::{io, net::IpAddr};
 /// Rules that look at marks, users or ports may send a connection elsewhere: this is to be taken for what is likely.
 ///
 /// # Errors
-/// The kernel's: no route, or netlink is refused. [`io::ErrorKind::Unsupported`] outside Linux.
-#[cfg(target_os = "linux")]
+/// The kernel's: no route, or netlink is refused.
 pub fn towards(local: IpAddr, peer: IpAddr) -> io::Result<String> {
     use crate::netlink;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
@@ -42,20 +41,10 @@ pub fn towards(local: IpAddr, peer: IpAddr) -> io::Result<String> {
     Ok(netdevice::index_to_name(socket, interface)?)
 }
 
-/// Refuses.
-///
-/// # Errors
-/// Always: [`io::ErrorKind::Unsupported`].
-#[cfg(not(target_os = "linux"))]
-pub fn towards(_local: IpAddr, _peer: IpAddr) -> io::Result<String> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn what_is_local_leaves_by_loopback() {
         for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {

@@ -20,7 +20,6 @@ pub enum Carrier {
 ///
 /// # Errors
 /// The kernel's: it knows no such socket any more, or refuses netlink.
-#[cfg(target_os = "linux")]
 pub(super) fn of(socket: BorrowedFd<'_>) -> io::Result<Option<Carrier>> {
     use crate::netlink;
 
@@ -30,17 +29,7 @@ pub(super) fn of(socket: BorrowedFd<'_>) -> io::Result<Option<Carrier>> {
     Ok(parse(&answer))
 }
 
-/// As there is no such question elsewhere, there is no answer.
-///
-/// # Errors
-/// Never.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn of(_: BorrowedFd<'_>) -> io::Result<Option<Carrier>> {
-    Ok(None)
-}
-
 /// `struct inet_diag_req_v2`: family, protocol, no extensions, any state, and the socket.
-#[cfg(target_os = "linux")]
 fn question(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     use rustix::net::{AddressFamily, getpeername, getsockname, ipproto, sockopt::socket_cookie};
     use std::net::{IpAddr, SocketAddr};
@@ -73,7 +62,6 @@ fn question(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
 }
 
 /// Finds `txconf` in a `struct inet_diag_msg` and what follows it.
-#[cfg(target_os = "linux")]
 fn parse(answer: &[u8]) -> Option<Carrier> {
     use crate::netlink::{attribute, short};
 
@@ -92,7 +80,7 @@ fn parse(answer: &[u8]) -> Option<Carrier> {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::netlink::push_attribute;

@@ -41,13 +41,13 @@ pub(crate) struct PlannedPoint {
 pub(crate) struct Slice {
     /// The round, from 0.
     pub(crate) round: u32,
-    /// The point, by its place in [`Plan::points`].
+    /// The point, by its place in [`ExperimentPlan::points`].
     pub(crate) point: usize,
 }
 
 /// Everything that is to be measured.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ExperimentPlan {
     /// In the order of the definition.
     pub(crate) points: Vec<PlannedPoint>,
     /// Places in `points` that follow each other within a round.
@@ -58,9 +58,9 @@ pub(crate) struct Plan {
     measured_s: f64,
 }
 
-impl Plan {
+impl ExperimentPlan {
     /// Plans `definition` for servers of which `is_plaintext` tells, in the order in which they are to be in the result.
-    /// Servers that cannot do a point are left out by the caller, by [`Plan::without`].
+    /// Servers that cannot do a point are left out by the caller, by [`ExperimentPlan::without`].
     pub(crate) fn new(definition: &Definition, is_plaintext: &[bool]) -> Self {
         let mut points: Vec<PlannedPoint> = Vec::new();
         let mut groups: Vec<(BTreeMap<String, Variable>, Vec<usize>)> = Vec::new();
@@ -221,8 +221,8 @@ sweep = { connections = [1, 2], tls = ["1.2", "1.3"] }
 time = { warmup_s = 1, measured_s = 2, rounds = 3 }
 "#;
 
-    fn plan() -> Plan {
-        Plan::new(&Definition::parse("two", TEXT, false).unwrap(), &[true, false, false])
+    fn plan() -> ExperimentPlan {
+        ExperimentPlan::new(&Definition::parse("two", TEXT, false).unwrap(), &[true, false, false])
     }
 
     #[test]
@@ -281,7 +281,7 @@ time = { warmup_s = 1, measured_s = 2, rounds = 3 }
             let quick = Definition::parse(name, text, true).unwrap();
             let is_plaintext: Vec<bool> =
                 quick.servers.iter().map(|server| server.ends_with("plaintext")).collect();
-            let plan = Plan::new(&quick, &is_plaintext);
+            let plan = ExperimentPlan::new(&quick, &is_plaintext);
             // Files of 2 GB at 500 MB/s at the first time, starting and verifying every server.
             let before_s = 4.0 + 1.5 * quick.servers.len() as f64;
             let expected_s = before_s + plan.expected_s(&plan.slices());

@@ -24,7 +24,7 @@ const REVALIDATION: &str = "GET /style.css HTTP/1.1\r\nHost: media.example\r\nAc
 const ROUNDS: u32 = 7;
 const REQUESTS_PER_ROUND: u32 = 200_000;
 
-fn answer(request: &[u8], types: &MediaTypes, now: &ImfFixdate, head: &mut Vec<u8>) -> Option<Plan> {
+fn answer(request: &[u8], types: &MediaTypes, now: &ImfFixdate, head: &mut Vec<u8>) -> Option<ResponsePlan> {
     let (request, _head_bytes) = parse_request(request, &RequestLimits::default()).ok()??;
     let path = decode_path(request.path).ok()?;
     black_box(request.accepted_codings());

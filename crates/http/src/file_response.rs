@@ -7,7 +7,7 @@ use crate::date::ImfFixdate;
 use crate::media_type::MediaType;
 use crate::range::{ByteRange, Selection, select_ranges};
 use crate::request::{Method, Request};
-use crate::response::{Body, Multipart, Part, Plan, Responder, field, number_field, push_decimal};
+use crate::response::{Body, Multipart, Part, Responder, ResponsePlan, field, number_field, push_decimal};
 use crate::status::Status;
 use std::hash::{BuildHasher, RandomState};
 
@@ -37,7 +37,7 @@ impl Responder<'_> {
         request: &Request<'_>,
         representation: &Representation<'_>,
         head: &mut Vec<u8>,
-    ) -> Plan {
+    ) -> ResponsePlan {
         let length_bytes = representation.length_bytes;
         match request.conditions.evaluate(&representation.validators) {
             Precondition::NotModified => return self.not_modified(representation, head),
@@ -67,7 +67,7 @@ impl Responder<'_> {
         }
     }
 
-    fn whole(&self, representation: &Representation<'_>, head: &mut Vec<u8>) -> Plan {
+    fn whole(&self, representation: &Representation<'_>, head: &mut Vec<u8>) -> ResponsePlan {
         self.begin(Status::Ok, head);
         write_content_type(representation.media_type, head);
         number_field(head, "Content-Length: ", representation.length_bytes);
@@ -82,7 +82,7 @@ impl Responder<'_> {
         representation: &Representation<'_>,
         range: ByteRange,
         head: &mut Vec<u8>,
-    ) -> Plan {
+    ) -> ResponsePlan {
         self.begin(Status::PartialContent, head);
         write_content_type(representation.media_type, head);
         number_field(head, "Content-Length: ", range.length);
@@ -96,7 +96,7 @@ impl Responder<'_> {
         representation: &Representation<'_>,
         ranges: &[ByteRange],
         head: &mut Vec<u8>,
-    ) -> Plan {
+    ) -> ResponsePlan {
         let boundary = boundary(representation, self.now);
         let parts: Vec<Part> = ranges
             .iter()
@@ -117,11 +117,11 @@ impl Responder<'_> {
     }
 
     /// RFC 9110 section 15.4.5: what a cache needs to refresh what it has, and no more.
-    fn not_modified(&self, representation: &Representation<'_>, head: &mut Vec<u8>) -> Plan {
+    fn not_modified(&self, representation: &Representation<'_>, head: &mut Vec<u8>) -> ResponsePlan {
         self.begin(Status::NotModified, head);
         self.write_validators(representation, head);
         self.finish(Status::NotModified, head);
-        Plan { status: Status::NotModified, content_bytes: 0, body: Body::None }
+        ResponsePlan { status: Status::NotModified, content_bytes: 0, body: Body::None }
     }
 
     /// The lines that 200 and 206 have in common, to the end of the head.
@@ -148,11 +148,11 @@ impl Responder<'_> {
         }
     }
 
-    fn plan(&self, status: Status, content_bytes: u64, body: Body) -> Plan {
+    fn plan(&self, status: Status, content_bytes: u64, body: Body) -> ResponsePlan {
         if self.head_only {
-            return Plan { status, content_bytes: 0, body: Body::None };
+            return ResponsePlan { status, content_bytes: 0, body: Body::None };
         }
-        Plan { status, content_bytes, body }
+        ResponsePlan { status, content_bytes, body }
     }
 }
 

@@ -7,7 +7,7 @@
 //!    ([`RequestError`]).
 //! 2. [`decode_path`] turns its path into a file name relative to the root.
 //! 3. [`AcceptedCodings`] and [`MediaTypes`] choose the representation.
-//! 4. [`Responder::file`] weighs conditions and ranges, appends the head to a buffer and returns a [`Plan`].
+//! 4. [`Responder::file`] weighs conditions and ranges, appends the head to a buffer and returns a [`ResponsePlan`].
 //! 5. [`BodyDrain`] skips the request's body, if there was one, before the next request is looked for.
 //!
 //! The rules are those of RFC 9110 (semantics) and RFC 9112 (HTTP/1.1); where they leave a choice, the
@@ -54,6 +54,6 @@ pub use range::{ByteRange, DEFAULT_RANGES_LIMIT, RANGES_CAP, Selection, select_r
 pub use request::{
     HEADER_COUNT_CAP, Method, Request, RequestLimits, Version, looks_like_http, parse_request,
 };
-pub use response::{Body, CONTINUE, Multipart, Part, Plan, Responder};
+pub use response::{Body, CONTINUE, Multipart, Part, Responder, ResponsePlan};
 pub use status::Status;
 pub use target::Authority;

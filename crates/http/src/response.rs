@@ -1,7 +1,7 @@
 //! What all responses have in common, and those that carry no file: errors, redirects, answers to OPTIONS.
 //!
 //! A response is appended to a buffer that the caller keeps: head and, for pages made here, the body. What is
-//! left to send from the representation is in the [`Plan`].
+//! left to send from the representation is in the [`ResponsePlan`].
 
 use crate::date::ImfFixdate;
 use crate::header_block::HeaderBlock;
@@ -48,7 +48,7 @@ pub struct Part {
 /// A response whose head is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "the body is still to be sent"]
-pub struct Plan {
+pub struct ResponsePlan {
     /// The status, for the log.
     pub status: Status,
     /// Bytes of content that go over the wire after the head, whether they are in the buffer already or come
@@ -141,18 +141,18 @@ impl<'a> Responder<'a> {
     }
 
     /// An error with a small HTML page: `explanation` is escaped. For 405 use [`Self::method_not_allowed`].
-    pub fn error(&self, status: Status, explanation: &str, head: &mut Vec<u8>) -> Plan {
+    pub fn error(&self, status: Status, explanation: &str, head: &mut Vec<u8>) -> ResponsePlan {
         self.page(status, &html_page(status, explanation, self.link(status)), MediaType::HTML, "", head)
     }
 
     /// The same as plain text, for a client that most likely is no browser (plain HTTP on the TLS port).
-    pub fn plain_error(&self, status: Status, explanation: &str, head: &mut Vec<u8>) -> Plan {
+    pub fn plain_error(&self, status: Status, explanation: &str, head: &mut Vec<u8>) -> ResponsePlan {
         self.page(status, &format!("{explanation}\n"), MediaType::PLAIN_TEXT, "", head)
     }
 
     /// 405 with the methods that are allowed, e.g. `GET, HEAD, OPTIONS` (RFC 9110 section 15.5.6 wants them
     /// named).
-    pub fn method_not_allowed(&self, allow: &str, head: &mut Vec<u8>) -> Plan {
+    pub fn method_not_allowed(&self, allow: &str, head: &mut Vec<u8>) -> ResponsePlan {
         let status = Status::MethodNotAllowed;
         let explanation = format!("Files here can be read only: {allow}.");
         let page = html_page(status, &explanation, self.link(status));
@@ -160,7 +160,7 @@ impl<'a> Responder<'a> {
     }
 
     /// The same as plain text.
-    pub fn plain_method_not_allowed(&self, allow: &str, head: &mut Vec<u8>) -> Plan {
+    pub fn plain_method_not_allowed(&self, allow: &str, head: &mut Vec<u8>) -> ResponsePlan {
         let page = format!("This can be read only: {allow}.\n");
         self.page(
             Status::MethodNotAllowed,
@@ -172,7 +172,7 @@ impl<'a> Responder<'a> {
     }
 
     /// 416 with the length that there is (RFC 9110 section 15.5.17).
-    pub fn range_not_satisfiable(&self, length_bytes: u64, head: &mut Vec<u8>) -> Plan {
+    pub fn range_not_satisfiable(&self, length_bytes: u64, head: &mut Vec<u8>) -> ResponsePlan {
         let status = Status::RangeNotSatisfiable;
         let explanation = format!("The file has {length_bytes} bytes; the range lies beyond.");
         let page = html_page(status, &explanation, self.link(status));
@@ -181,19 +181,19 @@ impl<'a> Responder<'a> {
 
     /// A redirect to `location`, an absolute address or one that begins with a slash, percent-encoded;
     /// whatever may not stand in a header is encoded here. `status` is one of 301, 302, 307 and 308.
-    pub fn redirect(&self, status: Status, location: &str, head: &mut Vec<u8>) -> Plan {
+    pub fn redirect(&self, status: Status, location: &str, head: &mut Vec<u8>) -> ResponsePlan {
         let location: String = encode_location(location).collect();
         let page = html_page(status, "It is here:", Link::To(&location));
         self.page(status, &page, MediaType::HTML, &format!("Location: {location}\r\n"), head)
     }
 
     /// 200 without content for OPTIONS, with the methods that are allowed (RFC 9110 section 9.3.7).
-    pub fn options(&self, allow: &str, head: &mut Vec<u8>) -> Plan {
+    pub fn options(&self, allow: &str, head: &mut Vec<u8>) -> ResponsePlan {
         self.begin(Status::Ok, head);
         field(head, "Allow: ", allow.as_bytes());
         number_field(head, "Content-Length: ", 0);
         self.finish(Status::Ok, head);
-        Plan { status: Status::Ok, content_bytes: 0, body: Body::None }
+        ResponsePlan { status: Status::Ok, content_bytes: 0, body: Body::None }
     }
 
     /// Where the page for an error leads. A host that nothing here answers for has no home either.
@@ -209,7 +209,7 @@ impl<'a> Responder<'a> {
         media_type: MediaType<'_>,
         lines: &str,
         head: &mut Vec<u8>,
-    ) -> Plan {
+    ) -> ResponsePlan {
         let content_bytes = content.len() as u64;
         self.begin(status, head);
         head.extend_from_slice(b"Content-Type: ");
@@ -222,10 +222,10 @@ impl<'a> Responder<'a> {
         }
         self.finish(status, head);
         if self.head_only {
-            return Plan { status, content_bytes: 0, body: Body::None };
+            return ResponsePlan { status, content_bytes: 0, body: Body::None };
         }
         head.extend_from_slice(content.as_bytes());
-        Plan { status, content_bytes, body: Body::None }
+        ResponsePlan { status, content_bytes, body: Body::None }
     }
 
     /// Status line, Server and Date.

@@ -20,7 +20,7 @@ fn content() -> Vec<u8> {
     (0..1000_u32).map(|index| (index % 251) as u8).collect()
 }
 
-fn answer_with(request: &str, representation: &Representation<'_>) -> (String, Plan) {
+fn answer_with(request: &str, representation: &Representation<'_>) -> (String, ResponsePlan) {
     let (request, _) = parse_request(request.as_bytes(), &LIMITS).unwrap().unwrap();
     let now = ImfFixdate::at(NOW_UNIX_S);
     let responder = Responder::for_request(&request, &now, Some("linerate"), true);
@@ -29,12 +29,12 @@ fn answer_with(request: &str, representation: &Representation<'_>) -> (String, P
     (String::from_utf8(head).unwrap(), plan)
 }
 
-fn answer(headers: &str) -> (String, Plan) {
+fn answer(headers: &str) -> (String, ResponsePlan) {
     answer_with(&format!("GET / HTTP/1.1\r\nHost: a\r\n{headers}\r\n"), &file())
 }
 
 /// The bytes that a plan sends after the buffer.
-fn body_of(plan: &Plan) -> Vec<u8> {
+fn body_of(plan: &ResponsePlan) -> Vec<u8> {
     let content = content();
     let bytes = |range: &ByteRange| content[range.start as usize..range.end() as usize].to_vec();
     match &plan.body {
@@ -267,7 +267,7 @@ fn last_modified_is_never_later_than_date() {
 
 /// An answer that is wholly in the buffer: its head, and its content checked against Content-Length and the
 /// plan.
-fn short_answer(answer: impl FnOnce(&Responder<'_>, &mut Vec<u8>) -> Plan) -> (String, String) {
+fn short_answer(answer: impl FnOnce(&Responder<'_>, &mut Vec<u8>) -> ResponsePlan) -> (String, String) {
     let now = ImfFixdate::at(NOW_UNIX_S);
     let mut buffer = Vec::new();
     let plan = answer(&Responder::without_request(b"GET ", &now, None), &mut buffer);

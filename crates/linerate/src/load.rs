@@ -12,7 +12,7 @@ use clap::{ArgGroup, Args};
 use linerate_config::{
     CipherSuites, CpuList, Groups, VERSION_NAMES, parse_duration_ms, parse_size_bytes, parse_version,
 };
-use linerate_load::plan::{BodyUse, Plan, RangeChoice, SocketShape, Trust, Until, Version};
+use linerate_load::plan::{BodyUse, LoadPlan, RangeChoice, SocketShape, Trust, Until, Version};
 use linerate_load::report::LoadReport;
 use linerate_load::summary::Summary;
 use linerate_load::{LoadError, Sayings, Target, csv};
@@ -166,8 +166,8 @@ pub(crate) struct LoadArguments {
 }
 
 impl LoadArguments {
-    fn plan(self) -> Plan {
-        Plan {
+    fn plan(self) -> LoadPlan {
+        LoadPlan {
             targets: self.urls,
             connections: self.connections,
             threads: self.threads,

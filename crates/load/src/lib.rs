@@ -1,6 +1,6 @@
 //! The load client: asks servers for files and says what they gave, how fast, how late and at what price.
 //!
-//! A [`Plan`] says what to do, [`run`] does it, [`report`] is what it found out and the form of `linerate load --json`;
+//! A [`LoadPlan`] says what to do, [`run`] does it, [`report`] is what it found out and the form of `linerate load --json`;
 //! [`summary`] and [`csv`] are the same for people and for spreadsheets.
 //!
 //! Each thread has its own connections, its own `epoll`, its own counts; nothing is shared but the number of requests
@@ -34,6 +34,6 @@ mod workbench;
 mod worker;
 
 pub use error::LoadError;
-pub use plan::Plan;
+pub use plan::LoadPlan;
 pub use run::{Sayings, run};
 pub use target::Target;

@@ -55,7 +55,7 @@ pub enum BodyUse {
 
 /// What a run is to do.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct LoadPlan {
     /// What is asked for, in turn.
     pub targets: Vec<Target>,
     /// Connections at a time.
@@ -100,7 +100,7 @@ pub struct Plan {
     pub command: Vec<String>,
 }
 
-impl Plan {
+impl LoadPlan {
     /// One connection asks for `targets` in turn until `until`, by what is the default elsewhere, too: as soon as it was
     /// answered, whatever is offered, for what the system trusts.
     #[must_use]

@@ -9,7 +9,7 @@ use std::{
 use linerate_figures::{bytes, count, duration};
 
 use crate::{
-    plan::{Plan, Until},
+    plan::{LoadPlan, Until},
     shared::Shared,
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    pub(crate) fn new(plan: &Plan, start: Instant, shows: bool) -> Self {
+    pub(crate) fn new(plan: &LoadPlan, start: Instant, shows: bool) -> Self {
         Self { shows, start, warm_up: plan.warm_up, until: plan.until, last: (start, 0), width: 0 }
     }
 

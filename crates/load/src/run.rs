@@ -11,7 +11,7 @@ use linerate_os::usage::{self, ThreadCpu};
 
 use crate::{
     LoadError, cost, environment,
-    plan::{BodyUse, Plan, Until},
+    plan::{BodyUse, LoadPlan, Until},
     progress::Watcher,
     report::{LINE_MEASURED, LINE_MEASURING, LoadReport, SCHEMA},
     shared::Shared,
@@ -38,7 +38,7 @@ pub struct Sayings {
 ///
 /// # Errors
 /// There was no run: [`LoadError`]. What fails within one is counted in the report.
-pub fn run(plan: &Plan, interrupt: &AtomicBool, sayings: Sayings) -> Result<LoadReport, LoadError> {
+pub fn run(plan: &LoadPlan, interrupt: &AtomicBool, sayings: Sayings) -> Result<LoadReport, LoadError> {
     plan.check()?;
     let prepared = Run::prepare(plan)?;
     let open_files = linerate_os::limits::raise_open_files();
@@ -95,7 +95,7 @@ pub fn run(plan: &Plan, interrupt: &AtomicBool, sayings: Sayings) -> Result<Load
 
 /// Watches until the run is over. Gives what this thread had cost when measuring began.
 fn watch(
-    plan: &Plan,
+    plan: &LoadPlan,
     shared: &Shared,
     start: Instant,
     interrupt: &AtomicBool,
@@ -135,14 +135,14 @@ fn watch(
     before
 }
 
-fn measured_time(plan: &Plan) -> Option<Duration> {
+fn measured_time(plan: &LoadPlan) -> Option<Duration> {
     match plan.until {
         Until::Time(time) => Some(time),
         Until::Requests(_) => None,
     }
 }
 
-fn job(plan: &Plan, thread: u32) -> Job {
+fn job(plan: &LoadPlan, thread: u32) -> Job {
     // The first threads take what does not divide evenly.
     let connections = plan.connections / plan.threads + u32::from(thread < plan.connections % plan.threads);
     let share = f64::from(connections) / f64::from(plan.connections);
@@ -160,7 +160,7 @@ fn job(plan: &Plan, thread: u32) -> Job {
 }
 
 fn report(
-    plan: &Plan,
+    plan: &LoadPlan,
     outcomes: Vec<Outcome>,
     control: ThreadCpu,
     (started_unix_s, open_files, interrupted): (u64, u64, bool),

@@ -7,7 +7,7 @@ use linerate_tls::{ClientHandshake, Connected, Connector};
 
 use crate::{
     LoadError,
-    plan::{BodyUse, Plan},
+    plan::{BodyUse, LoadPlan},
     request::{Random, RequestForm},
     resolve,
     tally::Tally,
@@ -56,7 +56,7 @@ impl Run {
     ///
     /// # Errors
     /// Any of that failed.
-    pub(crate) fn prepare(plan: &Plan) -> Result<Self, LoadError> {
+    pub(crate) fn prepare(plan: &LoadPlan) -> Result<Self, LoadError> {
         let mut origins: Vec<Origin> = Vec::new();
         let mut keys: Vec<(bool, String, u16)> = Vec::new();
         for target in &plan.targets {

@@ -3,7 +3,7 @@
 use linerate_placement::Cipher;
 use serde::Serialize;
 
-use crate::machine::{Aead, Stack};
+use crate::machine::{CipherImplementation, Stack};
 
 /// How a constant came to be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -32,24 +32,24 @@ pub struct Constant {
     pub source: &'static str,
 }
 
-/// Where the ciphers' figures are from, in the order of [`Aead`].
-const AEAD_SOURCES: [(Aead, Kind, &str); 4] = [
+/// Where the ciphers' figures are from, in the order of [`CipherImplementation`].
+const AEAD_SOURCES: [(CipherImplementation, Kind, &str); 4] = [
     (
-        Aead::AesNi2012,
+        CipherImplementation::AesNi2012,
         Kind::Published,
         "OpenSSL, ghash-x86_64.pl: GHASH 1.80 on Ivy Bridge; AES-CTR 0.9 beside it (one round a cycle is 0.63); AES-256 by its rounds; ChaCha20 estimated",
     ),
     (
-        Aead::AesNi,
+        CipherImplementation::AesNi,
         Kind::Measured,
         "OpenSSL 3.0 without VAES: 3.6 GB/s at about 4 GHz; AES-256 by its rounds; ChaCha20 estimated for AVX2",
     ),
     (
-        Aead::IsaL,
+        CipherImplementation::IsaL,
         Kind::Published,
         "one aesenc a cycle: 10 rounds of 16 bytes are 0.625, GHASH runs beside it; AES-256 by its rounds; it has no ChaCha20, so aes-ni's",
     ),
-    (Aead::Vaes, Kind::Measured, "aws-lc with VAES: 13-18, 11-13 and 2.3 GB/s on one core"),
+    (CipherImplementation::Vaes, Kind::Measured, "aws-lc with VAES: 13-18, 11-13 and 2.3 GB/s on one core"),
 ];
 
 /// All of them.
@@ -65,7 +65,7 @@ pub struct Constants {
     pub freebsd_read_write_factor: f64,
     /// A packet that the host makes, because the adapter does not.
     pub segment_cycles: f64,
-    /// A cipher in cache, by library (in the order of [`Aead`]) and cipher.
+    /// A cipher in cache, by library (in the order of [`CipherImplementation`]) and cipher.
     pub aead_cycles_per_byte: [[f64; Cipher::ALL.len()]; 4],
     /// A copy from cache to cache.
     pub copy_cycles_per_byte: f64,
@@ -134,7 +134,7 @@ impl Constants {
 
     /// Cycles per byte of a cipher, in cache.
     #[must_use]
-    pub fn aead_cycles_per_byte(&self, aead: Aead, cipher: Cipher) -> f64 {
+    pub fn aead_cycles_per_byte(&self, aead: CipherImplementation, cipher: Cipher) -> f64 {
         self.aead_cycles_per_byte[aead as usize][cipher as usize]
     }
 
@@ -245,10 +245,12 @@ impl Constants {
         );
         for (aead, kind, source) in AEAD_SOURCES {
             let names = match aead {
-                Aead::AesNi2012 => ["aes-ni-2012 AES-128 cycles/byte", "aes-ni-2012 AES-256 cycles/byte"],
-                Aead::AesNi => ["aes-ni AES-128 cycles/byte", "aes-ni AES-256 cycles/byte"],
-                Aead::IsaL => ["isa-l AES-128 cycles/byte", "isa-l AES-256 cycles/byte"],
-                Aead::Vaes => ["vaes AES-128 cycles/byte", "vaes AES-256 cycles/byte"],
+                CipherImplementation::AesNi2012 => {
+                    ["aes-ni-2012 AES-128 cycles/byte", "aes-ni-2012 AES-256 cycles/byte"]
+                }
+                CipherImplementation::AesNi => ["aes-ni AES-128 cycles/byte", "aes-ni AES-256 cycles/byte"],
+                CipherImplementation::IsaL => ["isa-l AES-128 cycles/byte", "isa-l AES-256 cycles/byte"],
+                CipherImplementation::Vaes => ["vaes AES-128 cycles/byte", "vaes AES-256 cycles/byte"],
             };
             for (name, value) in names.into_iter().zip(self.aead_cycles_per_byte[aead as usize]) {
                 row(name, value, kind, source);
@@ -276,7 +278,7 @@ mod tests {
             let cycles = constants.aead_cycles_per_byte[index];
             assert!(cycles[0] < cycles[1]);
         }
-        assert_eq!(constants.aead_cycles_per_byte(Aead::Vaes, Cipher::Aes256Gcm), 0.28);
+        assert_eq!(constants.aead_cycles_per_byte(CipherImplementation::Vaes, Cipher::Aes256Gcm), 0.28);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use linerate_placement::{Cipher, Costs, Engine, EngineCosts, NicLimits};
 
-use crate::machine::{Aead, Machine, Stack};
+use crate::machine::{CipherImplementation, Machine, Stack};
 use crate::{Constants, Handshake, Sender, Workload};
 
 /// Above this part of the memory's bandwidth nothing is calculated: the queue's formula has no sense there.
@@ -111,7 +111,7 @@ impl Costing<'_> {
             // Source and socket fetched, socket written back; what is in between stays in the second cache.
             Sender::User => way(2.0, 5.0),
             // Source read, destination written past the caches.
-            Sender::Kernel if self.machine.kernel_aead == Aead::IsaL => way(1.0, 4.0),
+            Sender::Kernel if self.machine.kernel_aead == CipherImplementation::IsaL => way(1.0, 4.0),
             // Source and destination fetched, destination written back: 5, measured 4.9.
             Sender::Kernel => way(2.0, 4.9),
             Sender::Nic if self.machine.nic_zero_copy => way(0.0, DEVICES),

@@ -31,7 +31,7 @@ pub use constants::{Constant, Constants, Kind};
 pub use engine::Sender;
 pub use error::{Error, Result};
 pub use fit::fitted;
-pub use machine::{Aead, Machine, Stack};
+pub use machine::{CipherImplementation, Machine, Stack};
 pub use plan::{NIC_GBIT, Placement, ReasonShare, Row, plan};
 pub use published::{Outcome, Point, Published, Quantity, Role, check, points};
 pub use report::{CheckedPoint, Report, SCHEMA};

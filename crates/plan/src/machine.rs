@@ -24,7 +24,7 @@ pub enum Stack {
 /// How fast a library's AES-GCM is on a processor: the generation of instructions that both have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Aead {
+pub enum CipherImplementation {
     /// AES-NI as of Sandy and Ivy Bridge: the carry-less multiplication is the slow part.
     #[serde(rename = "aes-ni-2012")]
     AesNi2012,
@@ -57,9 +57,9 @@ pub struct Machine {
     /// What the memory really moves, reads and writes together.
     pub memory_gb_per_s: f64,
     /// The cipher in user space.
-    pub user_aead: Aead,
+    pub user_aead: CipherImplementation,
     /// The cipher in the kernel.
-    pub kernel_aead: Aead,
+    pub kernel_aead: CipherImplementation,
     /// All ports that are used, together.
     pub nic_gbit: f64,
     /// Bytes of a packet.

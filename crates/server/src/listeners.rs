@@ -1,7 +1,7 @@
 //! From configured addresses to listening sockets: one for each worker on each address (`SO_REUSEPORT`), or those that
 //! the service manager hands over.
 
-use crate::{report, worker::Ear};
+use crate::{report, worker::WorkerListener};
 use linerate_config::{Listener, ListenerKind};
 use linerate_os::{inherited, socket};
 use std::{
@@ -40,7 +40,7 @@ impl std::fmt::Display for ListenFault {
 pub(crate) struct Bound {
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
-    pub(crate) ears: Vec<Ear>,
+    pub(crate) listeners: Vec<WorkerListener>,
 }
 
 /// Sets what connections inherit from their listener.
@@ -103,9 +103,11 @@ impl Binder {
                 for socket in &sockets {
                     prepare(socket, address, kind, not_sent_low_water_bytes);
                 }
-                let ears =
-                    sockets.into_iter().map(|socket| Ear { socket, address, kind, is_inherited }).collect();
-                Ok(Some(Bound { address, kind, ears }))
+                let listeners = sockets
+                    .into_iter()
+                    .map(|socket| WorkerListener { socket, address, kind, is_inherited })
+                    .collect();
+                Ok(Some(Bound { address, kind, listeners }))
             }
             Err(error) if !listener.required && error.kind() != io::ErrorKind::AddrInUse => Ok(None),
             Err(error) => Err(ListenFault {
@@ -158,7 +160,7 @@ mod tests {
             let bound = binder.bind(listener, Some(16 * 1024)).unwrap().unwrap();
             let _client = TcpStream::connect(bound.address).unwrap();
             let accepted = loop {
-                match bound.ears[0].socket.accept() {
+                match bound.listeners[0].socket.accept() {
                     Ok((accepted, _)) => break accepted,
                     Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
                 }

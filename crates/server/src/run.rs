@@ -346,7 +346,7 @@ fn new_admin_state(
 /// Starts a worker on each CPU of `cpus`.
 fn start_workers(
     cpus: &[Option<usize>],
-    mut ears: Vec<Vec<worker::Ear>>,
+    mut listeners: Vec<Vec<worker::WorkerListener>>,
     snapshots: &Arc<ArcSwap<Snapshot>>,
     log: Option<&Arc<AccessLog>>,
     settings: &Settings,
@@ -360,7 +360,7 @@ fn start_workers(
             worker::start(worker::Setup {
                 index,
                 cpu: *cpu,
-                ears: std::mem::take(&mut ears[index]),
+                listeners: std::mem::take(&mut listeners[index]),
                 snapshots: Arc::clone(snapshots),
                 totals: Arc::clone(&totals),
                 log: log.map(|log| (Arc::clone(log), format)),

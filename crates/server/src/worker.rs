@@ -49,7 +49,7 @@ const CACHE_SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A listening socket and what is done with its connections.
 #[derive(Debug)]
-pub(crate) struct Ear {
+pub(crate) struct WorkerListener {
     pub(crate) socket: TcpListener,
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
@@ -61,7 +61,7 @@ pub(crate) struct Ear {
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Take connections here, too.
-    Listen(Ear),
+    Listen(WorkerListener),
     /// Serve new connections there in another way.
     ChangeKind(SocketAddr, ListenerKind),
     /// Let no more connections begin there, and take those that have begun; [`Command::ChangeKind`] takes that back.
@@ -78,7 +78,7 @@ pub(crate) enum Command {
 pub(crate) struct Setup {
     pub(crate) index: usize,
     pub(crate) cpu: Option<usize>,
-    pub(crate) ears: Vec<Ear>,
+    pub(crate) listeners: Vec<WorkerListener>,
     pub(crate) snapshots: Arc<ArcSwap<Snapshot>>,
     pub(crate) totals: Arc<Totals>,
     pub(crate) log: Option<(Arc<AccessLog>, LogFormat)>,
@@ -151,13 +151,13 @@ enum Wanted {
 }
 
 /// How the task that takes a listener's connections is told what to do: it looks here when woken.
-struct EarControl {
+struct ListenerControl {
     address: SocketAddr,
     wanted: Cell<Wanted>,
     changed: Notify,
 }
 
-impl EarControl {
+impl ListenerControl {
     fn change(&self, wanted: Wanted) {
         self.wanted.set(wanted);
         self.changed.notify_one();
@@ -168,9 +168,9 @@ struct Worker {
     service: Rc<Service>,
     totals: Arc<Totals>,
     handshakes: Rc<Handshakes>,
-    ears: RefCell<Vec<Rc<EarControl>>>,
+    listeners: RefCell<Vec<Rc<ListenerControl>>>,
     generation: Cell<u64>,
-    initial: RefCell<Vec<Ear>>,
+    initial: RefCell<Vec<WorkerListener>>,
     /// Listeners that are not closed yet.
     listeners_open: Cell<usize>,
     /// One of the tasks that the worker cannot be without has panicked.
@@ -198,17 +198,17 @@ impl Worker {
             }),
             totals: setup.totals,
             handshakes,
-            ears: RefCell::default(),
+            listeners: RefCell::default(),
             generation: Cell::new(snapshot.generation),
-            initial: RefCell::new(setup.ears),
+            initial: RefCell::new(setup.listeners),
             listeners_open: Cell::new(0),
             failed: Notify::new(),
         })
     }
 
     async fn run(self: Rc<Self>, mut inbox: UnboundedReceiver<Command>) {
-        for ear in self.initial.take() {
-            self.listen(ear);
+        for listener in self.initial.take() {
+            self.listen(listener);
         }
         self.spawn_vital(Rc::clone(&self).sweep());
         loop {
@@ -218,7 +218,7 @@ impl Worker {
                 command = inbox.recv() => command,
             };
             match command {
-                Some(Command::Listen(ear)) => self.listen(ear),
+                Some(Command::Listen(listener)) => self.listen(listener),
                 Some(Command::ChangeKind(address, kind)) => {
                     self.change(Wanted::Serve(kind), |known| known == address)
                 }
@@ -241,26 +241,26 @@ impl Worker {
         });
     }
 
-    fn listen(self: &Rc<Self>, ear: Ear) {
-        let control = Rc::new(EarControl {
-            address: ear.address,
-            wanted: Cell::new(Wanted::Serve(ear.kind)),
+    fn listen(self: &Rc<Self>, listener: WorkerListener) {
+        let control = Rc::new(ListenerControl {
+            address: listener.address,
+            wanted: Cell::new(Wanted::Serve(listener.kind)),
             changed: Notify::new(),
         });
-        self.ears.borrow_mut().push(Rc::clone(&control));
+        self.listeners.borrow_mut().push(Rc::clone(&control));
         self.listeners_open.set(self.listeners_open.get() + 1);
         let worker = Rc::clone(self);
         self.spawn_vital(async move {
-            accept::run(Rc::clone(&worker), ear, control).await;
+            accept::run(Rc::clone(&worker), listener, control).await;
             worker.listeners_open.set(worker.listeners_open.get() - 1);
         });
     }
 
     fn change(&self, wanted: Wanted, which: impl Fn(SocketAddr) -> bool) {
-        self.ears.borrow_mut().retain(|ear| {
-            let is_meant = which(ear.address);
+        self.listeners.borrow_mut().retain(|listener| {
+            let is_meant = which(listener.address);
             if is_meant {
-                ear.change(wanted);
+                listener.change(wanted);
             }
             !is_meant || wanted != Wanted::Close
         });
@@ -326,8 +326,8 @@ impl Worker {
         workplace.placer.adopt(Arc::clone(&snapshot.plan));
         self.service.files.borrow_mut().clear();
         // What connections inherit from their listener may be another from now on.
-        for ear in self.ears.borrow().iter() {
-            ear.changed.notify_one();
+        for listener in self.listeners.borrow().iter() {
+            listener.changed.notify_one();
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::{Verdict, body, path, range};
 use linerate_http::{
-    Body, Coding, ImfFixdate, MediaType, Method, Plan, Representation, Request, RequestLimits, Responder,
-    Validators, decode_path, parse_request,
+    Body, Coding, ImfFixdate, MediaType, Method, Representation, Request, RequestLimits, Responder,
+    ResponsePlan, Validators, decode_path, parse_request,
 };
 
 const LIMITS: RequestLimits = RequestLimits { head_bytes: 2048, header_count: 24, request_line_bytes: 512 };
@@ -79,7 +79,7 @@ fn answer(request: &Request<'_>) {
 }
 
 /// Bytes that are still to be sent after the buffer.
-fn remaining_bytes(plan: &Plan) -> u64 {
+fn remaining_bytes(plan: &ResponsePlan) -> u64 {
     match &plan.body {
         Body::None => 0,
         Body::Range(part) => {

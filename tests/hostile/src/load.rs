@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Result, anyhow};
 use linerate_load::{
-    LoadError, Plan, Sayings, Target,
+    LoadError, LoadPlan, Sayings, Target,
     plan::{BodyUse, Trust, Until},
     report::LoadReport,
 };
@@ -46,13 +46,13 @@ impl Load {
             port: visitor.address.port(),
             path: format!("/{}{name}", visitor.prefix),
         };
-        let plan = Plan {
+        let plan = LoadPlan {
             connections,
             close,
             trust: if visitor.tls.is_some() { Trust::Anyone } else { Trust::System },
             body: BodyUse::Verify(compare_with),
             timeout: visitor.patience,
-            ..Plan::new(names.iter().map(target).collect(), Until::Time(LIMIT))
+            ..LoadPlan::new(names.iter().map(target).collect(), Until::Time(LIMIT))
         };
         let stop = Arc::<AtomicBool>::default();
         let stopped = Arc::clone(&stop);

@@ -22,7 +22,7 @@ use linerate_config::CpuList;
 use crate::definition::{Definition, catalogue};
 use crate::error::Result;
 use crate::files::Files;
-use crate::plan::Plan;
+use crate::plan::ExperimentPlan;
 use crate::result::{ExperimentRun, Variable};
 use crate::servers::debian13;
 use crate::store;
@@ -127,7 +127,7 @@ pub fn set_up(
     let files = Files::in_cache(&cache)?;
     for name in asked {
         let definition = catalogue::find(name, options.quick)?;
-        for point in &Plan::new(&definition, &[true]).points {
+        for point in &ExperimentPlan::new(&definition, &[true]).points {
             files.make(&point.workload, interrupted)?;
         }
     }

@@ -14,7 +14,7 @@ use crate::cores::Cores;
 use crate::definition::{CacheState, Definition};
 use crate::error::{Error, Result};
 use crate::files::Files;
-use crate::plan::{Plan, PlannedPoint};
+use crate::plan::{ExperimentPlan, PlannedPoint};
 use crate::result::{ExperimentRun, Setup, Variable};
 use crate::servers::{Candidate, Programs, debian13};
 
@@ -206,10 +206,10 @@ pub(super) fn feasible_plan(
     clients: &Clients,
     networks: &mut Networks,
     skipped: &mut Vec<String>,
-) -> Plan {
+) -> ExperimentPlan {
     let is_plaintext: Vec<bool> =
         contestants.iter().map(|contestant| contestant.candidate.is_plaintext()).collect();
-    let mut plan = Plan::new(definition, &is_plaintext);
+    let mut plan = ExperimentPlan::new(definition, &is_plaintext);
     for reason in plan.without(|point| infeasible(point, contestants, files, clients, networks)) {
         if !skipped.contains(&reason) {
             skipped.push(reason);

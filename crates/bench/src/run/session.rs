@@ -16,7 +16,7 @@ use crate::cores::Cores;
 use crate::definition::{CacheState, Definition, Workload};
 use crate::error::{Error, Result};
 use crate::files::Files;
-use crate::plan::{Plan, Slice};
+use crate::plan::{ExperimentPlan, Slice};
 use crate::progress::{Progress, duration_text};
 use crate::report::{number, quantity};
 use crate::result::{ExperimentRun, Point, Round, SCHEMA, ServerUsed, Setup};
@@ -37,7 +37,7 @@ const START_AND_VERIFY_S: f64 = 1.0;
 pub(super) struct Session<'a> {
     definition: Definition,
     contestants: Vec<Contestant>,
-    plan: Plan,
+    plan: ExperimentPlan,
     clients: Clients,
     files: Files,
     pool: Pool,

@@ -3,14 +3,14 @@
 //! Rounds are added until the interval of each ratio is narrow enough ([`Ratio::is_settled`]). Stopping just then favours
 //! stretches in which the rounds happened to agree; that two runs quote the same was tested with it all the same.
 
-use crate::plan::{Plan, Slice};
+use crate::plan::{ExperimentPlan, Slice};
 use crate::report::{quantity, values_by_round};
 use crate::result::{ExperimentRun, Point};
 use crate::statistics::Ratio;
 use crate::targets::{self, Found, Judged};
 
 /// The slices of one more round of `group`; nothing where it is settled, cannot be, or has had its most rounds.
-pub(super) fn next_round(run: &ExperimentRun, plan: &Plan, group: &[usize]) -> Option<Vec<Slice>> {
+pub(super) fn next_round(run: &ExperimentRun, plan: &ExperimentPlan, group: &[usize]) -> Option<Vec<Slice>> {
     let rounds = |point: usize| run.points[point].rounds.len();
     let round = group.iter().map(|point| rounds(*point)).min()?;
     let is_whole = group.iter().all(|point| rounds(*point) == round);
@@ -18,7 +18,7 @@ pub(super) fn next_round(run: &ExperimentRun, plan: &Plan, group: &[usize]) -> O
         return None;
     }
     // Of a round that was broken off only the rest.
-    let slices = Plan::round_of(group, u32::try_from(round).ok()?);
+    let slices = ExperimentPlan::round_of(group, u32::try_from(round).ok()?);
     Some(slices.filter(|slice| rounds(slice.point) == round).collect())
 }
 
@@ -69,7 +69,7 @@ time = { warmup_s = 1, measured_s = 2, rounds = 5, most_rounds = 7 }
 "#;
 
     fn next(plaintext: &[f64], tls: &[f64]) -> Option<Vec<(u32, usize)>> {
-        let plan = Plan::new(&Definition::parse("two", TEXT, false).unwrap(), &[true, false]);
+        let plan = ExperimentPlan::new(&Definition::parse("two", TEXT, false).unwrap(), &[true, false]);
         let run = run_of(&[("nginx plaintext", plaintext), ("linerate user", tls)]);
         let slices = next_round(&run, &plan, &plan.groups()[0])?;
         Some(slices.iter().map(|slice| (slice.round, slice.point)).collect())
@@ -93,7 +93,7 @@ time = { warmup_s = 1, measured_s = 2, rounds = 5, most_rounds = 7 }
 
     #[test]
     fn what_has_a_target_decides_alone() {
-        let plan = Plan::new(&Definition::parse("two", TEXT, false).unwrap(), &[true, false]);
+        let plan = ExperimentPlan::new(&Definition::parse("two", TEXT, false).unwrap(), &[true, false]);
         let restless = [0.30, 0.40, 0.20, 0.30, 0.30];
         let mut run =
             run_of(&[("nginx plaintext", &[0.2; 5]), ("linerate user", &restless), ("nginx tls", &[0.5; 5])]);
@@ -114,7 +114,7 @@ time = { warmup_s = 1, measured_s = 2, rounds = 5, most_rounds = 7 }
 
     #[test]
     fn without_plaintext_there_is_nothing_to_settle() {
-        let plan = Plan::new(&Definition::parse("two", TEXT, false).unwrap(), &[false, false]);
+        let plan = ExperimentPlan::new(&Definition::parse("two", TEXT, false).unwrap(), &[false, false]);
         let run = run_of(&[("nginx tls", &[0.2; 5]), ("linerate user", &[0.30, 0.40, 0.20, 0.30, 0.30])]);
         assert!(next_round(&run, &plan, &plan.groups()[0]).is_none());
     }

@@ -159,7 +159,7 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_plan::{Aead, Machine};
+    use linerate_plan::{CipherImplementation, Machine};
 
     use super::*;
 
@@ -186,7 +186,10 @@ mod tests {
         let machine = machine(CPUINFO, "6.12.41+deb13-amd64", Some(&adapter));
         assert_eq!((machine.cores, machine.clock_ghz), (2, 2.3));
         assert_eq!((machine.nic_gbit, machine.mtu_bytes), (25.0, 9000));
-        assert_eq!((machine.user_aead, machine.kernel_aead), (Aead::Vaes, Aead::Vaes));
+        assert_eq!(
+            (machine.user_aead, machine.kernel_aead),
+            (CipherImplementation::Vaes, CipherImplementation::Vaes)
+        );
         assert!(machine.nic_encrypts() && !machine.nic_zero_copy);
         assert_eq!(machine.nic_driver, "mlx5_core");
     }
@@ -199,7 +202,7 @@ mod tests {
             "{text}"
         );
         let machine = machine("", "5.10.0", None);
-        assert_eq!((machine.cores, machine.kernel_aead), (1, Aead::AesNi));
+        assert_eq!((machine.cores, machine.kernel_aead), (1, CipherImplementation::AesNi));
         assert!(!machine.nic_encrypts());
     }
 

@@ -13,7 +13,7 @@ use std::{
     thread,
 };
 
-use linerate_load::plan::{Plan, Until};
+use linerate_load::plan::{LoadPlan, Until};
 
 /// A request as it came.
 pub struct Request {
@@ -64,12 +64,12 @@ pub fn respond(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8])
 }
 
 /// What a test changes is changed from this: one connection, one request.
-pub fn plan(address: SocketAddr, path: &str) -> Plan {
+pub fn plan(address: SocketAddr, path: &str) -> LoadPlan {
     let target = format!("http://{address}{path}").parse().unwrap();
-    Plan { command: vec!["test".to_owned()], ..Plan::new(vec![target], Until::Requests(1)) }
+    LoadPlan { command: vec!["test".to_owned()], ..LoadPlan::new(vec![target], Until::Requests(1)) }
 }
 
 /// Makes the run.
-pub fn run(plan: &Plan) -> linerate_load::report::LoadReport {
+pub fn run(plan: &LoadPlan) -> linerate_load::report::LoadReport {
     linerate_load::run(plan, &AtomicBool::new(false), linerate_load::Sayings::default()).unwrap()
 }

@@ -13,8 +13,8 @@ use linerate_content::{
 };
 use linerate_engine::{Piece, Queue, plain::COPIED_BYTES, source::Source};
 use linerate_http::{
-    Body, DecodedPath, HeaderField, HeaderName, MediaType, Method, Plan, Representation, Request,
-    RequestError, Responder, Status, Validators, decode_path,
+    Body, DecodedPath, HeaderField, HeaderName, MediaType, Method, Representation, Request, RequestError,
+    Responder, ResponsePlan, Status, Validators, decode_path,
 };
 use linerate_os::{file::Stamp, mapping::Mapping};
 use linerate_record::MAX_PLAINTEXT_BYTES;
@@ -74,7 +74,7 @@ impl Room {
 
 impl Answer {
     /// A response whose content, if any, is in the head already.
-    pub(super) fn of_page(head: Vec<u8>, plan: Plan, persists: bool) -> Self {
+    pub(super) fn of_page(head: Vec<u8>, plan: ResponsePlan, persists: bool) -> Self {
         Self {
             head,
             body: plan.body,
@@ -256,7 +256,7 @@ struct Draft<'a, 'r> {
 
 impl<'a> Draft<'a, '_> {
     /// Writes the head by `write`.
-    fn finish(&mut self, write: impl Fn(&Responder<'_>, &mut Vec<u8>) -> Plan) -> Answer {
+    fn finish(&mut self, write: impl Fn(&Responder<'_>, &mut Vec<u8>) -> ResponsePlan) -> Answer {
         let workplace = &self.service.workplace;
         let mut head = std::mem::take(&mut self.head);
         let mut is_last = false;

@@ -248,11 +248,11 @@ impl Server {
         changed
     }
 
-    /// Opens the new ears and closes those that are no longer wanted.
+    /// Opens the new listeners and closes those that are no longer wanted.
     fn apply_listeners(&mut self, added: Vec<crate::listeners::Bound>) {
         for bound in added {
-            for (worker, ear) in self.workers.iter().zip(bound.ears) {
-                let _ = worker.commands.send(Command::Listen(ear));
+            for (worker, listener) in self.workers.iter().zip(bound.listeners) {
+                let _ = worker.commands.send(Command::Listen(listener));
             }
         }
         let settings = &self.settings;

@@ -13,7 +13,7 @@ use crate::{
     sites::Sites,
     snapshot::{Found, Snapshot, not_sent_low_water_bytes},
     tls_setup,
-    worker::Ear,
+    worker::WorkerListener,
 };
 use arc_swap::ArcSwap;
 use linerate_config::{ListenerKind, Settings, Source};
@@ -93,7 +93,7 @@ impl Server {
             warn_about_certificates(acceptor);
         }
         let mut binder = Binder::new(cpus.len());
-        let (listening, ears) = bind_all(&settings, &mut binder, cpus.len())?;
+        let (listening, listeners) = bind_all(&settings, &mut binder, cpus.len())?;
         let https_port = listening
             .iter()
             .find(|listener| listener.kind == ListenerKind::Tls)
@@ -129,7 +129,7 @@ impl Server {
         let snapshots = Arc::new(ArcSwap::from_pointee(snapshot));
         let worker_ended = Arc::default();
         let limits = (&worker_ended, shares.files_cached);
-        let workers = start_workers(&cpus, ears, &snapshots, log.as_ref(), &settings, limits)?;
+        let workers = start_workers(&cpus, listeners, &snapshots, log.as_ref(), &settings, limits)?;
         let admin = admin_socket.as_ref().and_then(|socket| socket.local_addr().ok());
         announce(&settings, &listening, admin, &cpus, development.as_ref(), &placement);
         let admin_state = Arc::new(new_admin_state(&workers, log.as_ref(), &snapshots));
@@ -212,15 +212,15 @@ pub(super) fn warn_about_certificates(acceptor: &Acceptor) {
 }
 
 /// One list of sockets for each worker.
-type Ears = Vec<Vec<Ear>>;
+type WorkerListeners = Vec<Vec<WorkerListener>>;
 
 fn bind_all(
     settings: &Settings,
     binder: &mut Binder,
     workers: usize,
-) -> Result<(Vec<Listening>, Ears), ServeError> {
+) -> Result<(Vec<Listening>, WorkerListeners), ServeError> {
     let mut listening = Vec::new();
-    let mut ears: Ears = (0..workers).map(|_| Vec::new()).collect();
+    let mut listeners: WorkerListeners = (0..workers).map(|_| Vec::new()).collect();
     let mut faults = Vec::new();
     for listener in &settings.listeners {
         match binder.bind(listener, not_sent_low_water_bytes(settings)) {
@@ -230,8 +230,8 @@ fn bind_all(
                     bound: bound.address,
                     kind: bound.kind,
                 });
-                for (own, ear) in ears.iter_mut().zip(bound.ears) {
-                    own.push(ear);
+                for (own, listener) in listeners.iter_mut().zip(bound.listeners) {
+                    own.push(listener);
                 }
             }
             Ok(None) => {
@@ -240,7 +240,7 @@ fn bind_all(
             Err(fault) => faults.push(fault),
         }
     }
-    if faults.is_empty() { Ok((listening, ears)) } else { Err(listen_faults(&faults)) }
+    if faults.is_empty() { Ok((listening, listeners)) } else { Err(listen_faults(&faults)) }
 }
 
 fn warn_about(settings: &Settings, sites: &Sites, binder: &Binder, budget: Budget) {

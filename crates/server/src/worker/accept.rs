@@ -1,7 +1,7 @@
 //! Taking connections, and refusing those that there is no room for.
 
 use super::{
-    Ear, EarControl, Wanted, Worker,
+    ListenerControl, Wanted, Worker, WorkerListener,
     admission::{HandshakePlaces, Places},
 };
 use crate::{
@@ -32,8 +32,8 @@ const REST: Duration = Duration::from_millis(100);
 const LAST_ACCEPTS: usize = socket::BACKLOG as usize;
 
 /// Takes connections until the listener is to be closed, and those that wait in the kernel's queue by then.
-pub(super) async fn run(worker: Rc<Worker>, ear: Ear, control: Rc<EarControl>) {
-    let Ear { socket, address, mut kind, is_inherited } = ear;
+pub(super) async fn run(worker: Rc<Worker>, listener: WorkerListener, control: Rc<ListenerControl>) {
+    let WorkerListener { socket, address, mut kind, is_inherited } = listener;
     let listener = match TcpListener::from_std(socket) {
         Ok(listener) => listener,
         Err(error) => return report::warn(&format!("{address}: cannot listen: {error}")),

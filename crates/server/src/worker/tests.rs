@@ -35,7 +35,7 @@ pub(super) fn idle_worker(root: &Path, toml: &str, totals: &Arc<Totals>) -> Rc<W
     let setup = Setup {
         index: 0,
         cpu: None,
-        ears: Vec::new(),
+        listeners: Vec::new(),
         snapshots: Arc::new(ArcSwap::from_pointee(snapshot_of(0, root, toml))),
         totals: Arc::clone(totals),
         log: None,
@@ -51,15 +51,15 @@ fn a_new_low_water_mark_reaches_listeners_that_are_open() {
     let listening = |kind| {
         let socket = socket::listen("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let address = socket.local_addr().unwrap();
-        (socket.try_clone().unwrap(), Ear { socket, address, kind, is_inherited: false })
+        (socket.try_clone().unwrap(), WorkerListener { socket, address, kind, is_inherited: false })
     };
-    let (secure, secure_ear) = listening(ListenerKind::Tls);
-    let (plain, plain_ear) = listening(ListenerKind::Plaintext);
+    let (secure, secure_listener) = listening(ListenerKind::Tls);
+    let (plain, plain_listener) = listening(ListenerKind::Plaintext);
     let snapshots = Arc::new(ArcSwap::from_pointee(snapshot(0, root.path(), "16KiB")));
     let worker = start(Setup {
         index: 0,
         cpu: None,
-        ears: vec![secure_ear, plain_ear],
+        listeners: vec![secure_listener, plain_listener],
         snapshots: Arc::clone(&snapshots),
         totals: Arc::new(Totals::new(1)),
         log: None,
@@ -90,7 +90,7 @@ fn on_a_worker<Test: Future<Output = ()>>(test: impl FnOnce(Rc<Worker>, SocketAd
     let setup = Setup {
         index: 0,
         cpu: None,
-        ears: Vec::new(),
+        listeners: Vec::new(),
         snapshots: Arc::new(ArcSwap::from_pointee(snapshot(0, root.path(), "16KiB"))),
         totals: Arc::new(Totals::new(1)),
         log: None,
@@ -103,7 +103,7 @@ fn on_a_worker<Test: Future<Output = ()>>(test: impl FnOnce(Rc<Worker>, SocketAd
         .unwrap();
     runtime.block_on(async {
         let worker = Worker::new(setup, Arc::default());
-        worker.listen(Ear { socket, address, kind: ListenerKind::Plaintext, is_inherited: false });
+        worker.listen(WorkerListener { socket, address, kind: ListenerKind::Plaintext, is_inherited: false });
         let limit = Duration::from_secs(20);
         tokio::time::timeout(limit, test(worker, address)).await.expect("within the time limit");
     });
@@ -199,7 +199,7 @@ fn a_panic_in_what_a_worker_cannot_be_without_ends_it_and_tells() {
     let setup = Setup {
         index: 0,
         cpu: None,
-        ears: Vec::new(),
+        listeners: Vec::new(),
         snapshots,
         totals: Arc::new(Totals::new(1)),
         log: None,

@@ -3,20 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Error;
+use linerate_faults::nearest;
 
-/// The candidate that `word` is most likely a mistyping of, if one is near enough to be worth naming.
-#[must_use]
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_ascii_lowercase();
-    let allowed_distance = (word.chars().count() / 3).max(1);
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&word, &candidate.to_ascii_lowercase()), candidate))
-        .filter(|(distance, _)| *distance <= allowed_distance)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
+use crate::Error;
 
 /// The value that `word` names in `names`, in any case; otherwise an error that names the nearest and all, and ends in
 /// `note`.
@@ -151,11 +140,5 @@ mod tests {
         assert_eq!(shortened("a\u{1b}[1m\n"), "a\\u{1b}[1m\\n");
         assert_eq!(shortened(&"x".repeat(65)), format!("{}...", "x".repeat(64)));
         assert_eq!(shortened("größe \"x\""), "größe \"x\"");
-    }
-
-    #[test]
-    fn nothing_near_is_not_suggested() {
-        assert_eq!(nearest("zebra", ["listen", "root"]), None);
-        assert_eq!(nearest("lisen", ["listen", "root"]), Some("listen"));
     }
 }

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::choice::{nearest, shortened};
+use crate::choice::shortened;
 use crate::keys::Section;
 use crate::quantity::{parse_duration_ms, parse_size_bytes};
 use crate::{Error, Fault, Origin, Position};
+use linerate_faults::nearest;
 
 /// The most faults reported of one file: beyond, it is no configuration.
 const LIMIT_FAULTS: usize = 50;

@@ -12,8 +12,8 @@ use crate::rules::{Draft, Said, SiteDraft};
 use crate::settings::{CalibrationFile, KernelEngine, Limits, Placement, Timeouts, Tls, UserEngine};
 use crate::site::{CacheControlRule, CertificateFiles, HeaderRule, SitePolicy};
 use crate::tls_names::{parse_group, parse_suite, parse_version};
-use crate::unclosed::Unclosed;
 use crate::{AdminAddress, Error, Fault, Hsts, ListenAddress, LogTarget, Origin, site_name};
+use linerate_faults::Unclosed;
 
 const SECOND_MS: u64 = 1_000;
 const HOUR_MS: u64 = 3_600 * SECOND_MS;

@@ -49,11 +49,9 @@ mod site;
 mod site_name;
 mod source;
 mod tls_names;
-mod toml_fault;
-mod unclosed;
 mod verify;
 
-pub use choice::{EngineChoice, LogFormat, Symlinks, nearest};
+pub use choice::{EngineChoice, LogFormat, Symlinks};
 pub use cpu_list::{CpuList, cpu_ranges};
 pub use error::{Error, Fault, Origin, Position};
 pub use flags::Flags;
@@ -70,4 +68,3 @@ pub use settings::{
 pub use site::{CacheControlRule, CertificateFiles, HeaderRule, Site, SitePolicy};
 pub use source::Source;
 pub use tls_names::{CipherSuites, Groups, VERSION_NAMES, parse_version};
-pub use toml_fault::toml_fault;

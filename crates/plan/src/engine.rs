@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use linerate_config::nearest;
+use linerate_faults::nearest;
 use linerate_placement::Engine;
 use serde::{Deserialize, Serialize};
 

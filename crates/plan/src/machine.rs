@@ -1,6 +1,6 @@
 //! A machine, as far as the model looks at it, and its file.
 
-use linerate_config::toml_fault;
+use linerate_faults::toml_fault;
 use linerate_placement::{Cipher, Version};
 use serde::{Deserialize, Serialize};
 

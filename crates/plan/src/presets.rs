@@ -1,6 +1,6 @@
 //! The machines and workloads that the program brings, and how one is found by its name.
 
-use linerate_config::nearest;
+use linerate_faults::nearest;
 
 use crate::error::{Error, Result};
 use crate::{Machine, Workload};

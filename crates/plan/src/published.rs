@@ -115,7 +115,7 @@ struct File {
 pub fn points() -> Result<Vec<Point>> {
     const FILE: &str = include_str!("../published.toml");
     let file: File = toml::from_str(FILE)
-        .map_err(|error| Error::new(linerate_config::toml_fault("published.toml", FILE, &error)))?;
+        .map_err(|error| Error::new(linerate_faults::toml_fault("published.toml", FILE, &error)))?;
     Ok(file.point)
 }
 

@@ -1,6 +1,6 @@
 //! Words and bounds of the files: versions, ciphers, numbers within limits.
 
-use linerate_config::nearest;
+use linerate_faults::nearest;
 use linerate_placement::{Cipher, Version};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 

@@ -1,6 +1,6 @@
 //! A workload: what is asked for, how much of it, over which connections; and its file.
 
-use linerate_config::toml_fault;
+use linerate_faults::toml_fault;
 use linerate_placement::{Cipher, Combination, Version};
 use serde::{Deserialize, Serialize};
 

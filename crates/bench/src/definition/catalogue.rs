@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use linerate_config::nearest;
+use linerate_faults::nearest;
 
 use super::Definition;
 use crate::error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_config::{nearest, toml_fault};
+use linerate_faults::{nearest, toml_fault};
 use serde::Deserialize;
 
 use super::{Definition, OwnServer, Time, Workload};

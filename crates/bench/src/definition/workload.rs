@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use linerate_config::nearest;
+use linerate_faults::nearest;
 use linerate_suite::Version;
 
 use crate::network::{NetworkKind, Sending};

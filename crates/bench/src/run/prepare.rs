@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use linerate_config::nearest;
+use linerate_faults::nearest;
 use rustix::fs::FlockOperation;
 
 use super::networks::Networks;

@@ -1,18 +1,19 @@
-//! The bracket or quote that a TOML file never closes. The parser takes what follows for part of it and stumbles over that,
-//! line after line; where the fault begins it does not say.
+//! The bracket or quote that a TOML file never closes. The parser takes the text behind it for part of it and reports faults
+//! there, line after line. It does not say where the fault begins.
 
 /// What is never closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unclosed {
+pub struct Unclosed {
     /// Where it stands in the text, in bytes.
-    pub(crate) offset: usize,
+    pub offset: usize,
     opening: &'static str,
     closing: &'static str,
 }
 
 impl Unclosed {
     /// What is wrong, and what to do.
-    pub(crate) fn message(self) -> String {
+    #[must_use]
+    pub fn message(self) -> String {
         let Unclosed { opening, closing, .. } = self;
         if opening == closing {
             format!("the string that begins here does not end: {closing} is missing")
@@ -24,7 +25,8 @@ impl Unclosed {
     }
 
     /// Finds the first, where the parser found `text` wrong.
-    pub(crate) fn find(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn find(text: &str) -> Option<Self> {
         let mut open = Vec::new();
         let mut rest = text;
         while let Some(first) = rest.chars().next() {

@@ -178,7 +178,7 @@ impl Machine {
 
     /// Whether it runs Linux.
     #[must_use]
-    pub fn is_linux(&self) -> bool {
+    pub(crate) fn is_linux(&self) -> bool {
         self.stack == Stack::Linux
     }
 
@@ -197,7 +197,7 @@ impl Machine {
     /// The part of the wire's bits that is TCP's payload: a frame has 38 bytes (header, check sequence, preamble, gap)
     /// around the packet.
     #[must_use]
-    pub fn payload_share(&self) -> f64 {
+    pub(crate) fn payload_share(&self) -> f64 {
         self.segment_bytes() / (f64::from(self.mtu_bytes) + 38.0)
     }
 }

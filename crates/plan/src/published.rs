@@ -46,7 +46,7 @@ pub enum Published {
 impl Published {
     /// How far a prediction is off, as a part of what was published; 0 within a range.
     #[must_use]
-    pub fn error_of(self, predicted: f64) -> f64 {
+    pub(crate) fn error_of(self, predicted: f64) -> f64 {
         match self {
             Self::Value(value) => predicted / value - 1.0,
             Self::Range([least, _]) if predicted < least => predicted / least - 1.0,

@@ -4,6 +4,8 @@ use linerate_faults::nearest;
 use linerate_placement::{Cipher, Version};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::constants::CIPHERS;
+
 /// A version of TLS as files name it: `"1.2"`, `"1.3"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionName(pub Version);
@@ -12,10 +14,7 @@ impl VersionName {
     /// Its name in files.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self.0 {
-            Version::Tls12 => "1.2",
-            Version::Tls13 => "1.3",
-        }
+        self.0.number()
     }
 }
 
@@ -37,15 +36,16 @@ impl Serialize for VersionName {
     }
 }
 
-/// A cipher as files name it: `"AES-128-GCM"`, in any case.
+/// A cipher that the model has figures for, as files name it: `"AES-128-GCM"`, in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CipherName(pub Cipher);
+pub struct CipherName(pub(crate) Cipher);
 
 impl<'de> Deserialize<'de> for CipherName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Cipher::named(&name).map(Self).ok_or_else(|| {
-            let names = || Cipher::ALL.iter().map(|cipher| cipher.name());
+        let known = Cipher::named(&name).filter(|cipher| CIPHERS.contains(cipher));
+        known.map(Self).ok_or_else(|| {
+            let names = || CIPHERS.iter().map(|cipher| cipher.name());
             let hint = nearest(&name, names()).map(|near| format!("; did you mean \"{near}\"?"));
             de::Error::custom(format!(
                 "unknown cipher \"{name}\"{} (there are: {})",

@@ -136,7 +136,7 @@ impl Workload {
 
     /// Bytes of a connection, in the mean.
     #[must_use]
-    pub fn connection_bytes(&self) -> f64 {
+    pub(crate) fn connection_bytes(&self) -> f64 {
         self.response_bytes() * self.requests_per_connection as f64
     }
 
@@ -148,7 +148,7 @@ impl Workload {
 
     /// Bytes a second that clients ask for, if that is bounded by them.
     #[must_use]
-    pub fn offered_bytes_per_s(&self) -> Option<f64> {
+    pub(crate) fn offered_bytes_per_s(&self) -> Option<f64> {
         let by_arrivals = self.arrivals_per_s.map(|arrivals| arrivals * self.connection_bytes());
         let by_clients = self.client_mbit.map(|mbit| self.connections as f64 * mbit * 1e6 / 8.0);
         match (by_arrivals, by_clients) {

@@ -21,7 +21,7 @@ pub mod network;
 pub mod nginx;
 mod plan;
 mod progress;
-pub mod random_file;
+pub(crate) mod random_file;
 pub mod report;
 pub mod result;
 mod run;

@@ -11,7 +11,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// The system's; [`io::ErrorKind::Interrupted`] once `interrupted` is set.
-pub fn write(path: &Path, bytes: u64, seed: u64, interrupted: &AtomicBool) -> io::Result<()> {
+pub(crate) fn write(path: &Path, bytes: u64, seed: u64, interrupted: &AtomicBool) -> io::Result<()> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".unfinished");
     let unfinished = Path::new(&unfinished);
@@ -44,17 +44,17 @@ fn fill(path: &Path, bytes: u64, seed: u64, interrupted: &AtomicBool) -> io::Res
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
 #[derive(Debug)]
-pub struct Generator(u64);
+pub(crate) struct Generator(u64);
 
 impl Generator {
     /// The sequence of this seed.
     #[must_use]
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The next bytes of the sequence. A length that is no multiple of 8 loses the rest of a number.
-    pub fn fill(&mut self, bytes: &mut [u8]) {
+    pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
         for word in bytes.chunks_mut(8) {
             self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut mixed = self.0;

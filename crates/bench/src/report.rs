@@ -36,7 +36,7 @@ pub(crate) use panel::values as values_by_round;
 /// The page's name.
 pub const PAGE: &str = "report.html";
 /// The name of the page that sets two runs side by side.
-pub const COMPARISON_PAGE: &str = "comparison.html";
+pub(crate) const COMPARISON_PAGE: &str = "comparison.html";
 
 /// What kept a report from being written.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ pub fn write(runs: &[ExperimentRun], directory: &Path) -> Result<PathBuf, Report
     Ok(page)
 }
 
-/// Writes the page ([`COMPARISON_PAGE`]) about what was found of two runs into `directory`. Returns its path.
+/// Writes the page (`comparison.html`) about what was found of two runs into `directory`. Returns its path.
 ///
 /// # Errors
 /// [`ReportError::NotWritten`], with the path that failed.
@@ -116,7 +116,7 @@ pub fn text(run: &ExperimentRun) -> String {
 }
 
 /// The quantities that a definition may name in `quantities` and `published`: what is drawn and compared.
-pub fn quantity_names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn quantity_names() -> impl Iterator<Item = &'static str> {
     quantity::keys()
 }
 

@@ -3,11 +3,11 @@
 //! Nothing here assumes a shape of the noise, and nothing is random: the same rounds give the same answer.
 //!
 //! * Within a run a ratio is taken round by round, where both servers met the same state of the machine
-//!   ([`Ratio::paired`]). Its interval is the distribution-free one of a median: the narrowest pair of order
+//!   (`Ratio::paired`). Its interval is the distribution-free one of a median: the narrowest pair of order
 //!   statistics, symmetric by rank, that covers it with at least 95 % (binomial distribution with p = 1/2).
 //! * Between two runs no round belongs to another. There the ratio is the median of all ratios of a round of one to a
 //!   round of the other (Hodges and Lehmann, 1963, on logarithms), and its interval is the one that goes with the
-//!   Mann–Whitney test ([`Ratio::unpaired`]).
+//!   Mann–Whitney test (`Ratio::unpaired`).
 //!
 //! With few rounds no interval reaches 95 %; the widest there is is taken, and its coverage is said.
 
@@ -83,7 +83,7 @@ impl Summary {
 
     /// Width of the median's interval as a share of the median.
     #[must_use]
-    pub fn uncertainty(&self) -> f64 {
+    pub(crate) fn uncertainty(&self) -> f64 {
         share(self.interval_high - self.interval_low, self.median)
     }
 }
@@ -132,7 +132,7 @@ impl Ratio {
     /// `ours[n]` to `theirs[n]`, summed up over all rounds n. Rounds that one side lacks, or in which it has no
     /// positive value, are left out; `None` where none is left.
     #[must_use]
-    pub fn paired(ours: &[Option<f64>], theirs: &[Option<f64>]) -> Option<Self> {
+    pub(crate) fn paired(ours: &[Option<f64>], theirs: &[Option<f64>]) -> Option<Self> {
         let usable = |value: &Option<f64>| value.filter(|value| value.is_finite() && *value > 0.0);
         let by_round: Vec<f64> = ours
             .iter()
@@ -153,7 +153,7 @@ impl Ratio {
     /// `ours` to `theirs`, where no value of one belongs to one of the other. `None` where either is empty or has a
     /// value that is not positive.
     #[must_use]
-    pub fn unpaired(ours: &[f64], theirs: &[f64]) -> Option<Self> {
+    pub(crate) fn unpaired(ours: &[f64], theirs: &[f64]) -> Option<Self> {
         if ours.iter().chain(theirs).any(|value| *value <= 0.0) {
             return None;
         }

@@ -30,7 +30,7 @@ const PROBE_STEP_BYTES: u64 = 128 * 1024;
 pub const COPIED_BYTES: usize = 16 * 1024;
 
 /// The last page of a range, or what there is of it, is held back and copied.
-pub const LAST_BYTES: usize = 4 * 1024;
+pub(crate) const LAST_BYTES: usize = 4 * 1024;
 
 /// Sends what comes next in `queue`, at most `limit_bytes`, without waiting, and strikes it off.
 ///

@@ -49,7 +49,6 @@ const FULL_WEIGHT: Weight = 1000;
 pub struct AcceptedCodings {
     preferred: [Coding; 3],
     count: usize,
-    identity: bool,
 }
 
 /// The weights as they stand in the header; `None` is "not named".
@@ -63,7 +62,7 @@ struct Weights {
 impl AcceptedCodings {
     /// Only the file as it is: what a request without Accept-Encoding gets. RFC 9110 would allow any coding
     /// there, but a client that does not mention codings seldom understands one.
-    pub const IDENTITY_ONLY: Self = Self { preferred: Coding::ALL, count: 0, identity: true };
+    pub const IDENTITY_ONLY: Self = Self { preferred: Coding::ALL, count: 0 };
 
     /// Reads the lines of Accept-Encoding; none is [`Self::IDENTITY_ONLY`]. Members with a malformed weight
     /// are ignored.
@@ -77,16 +76,9 @@ impl AcceptedCodings {
     }
 
     /// The codings to look for, best first. Those that the client likes less than the file as it is are left
-    /// out.
+    /// out. A client that refuses the file as it is gets it if there is no sibling, as RFC 9110 section 12.5.3 allows.
     pub fn iter(&self) -> impl Iterator<Item = Coding> + '_ {
         self.preferred[..self.count].iter().copied()
-    }
-
-    /// Whether the client takes the file as it is. When it does not and no sibling in an accepted coding
-    /// exists, RFC 9110 section 12.5.3 allows either 406 or the file as it is.
-    #[must_use]
-    pub fn accepts_identity(&self) -> bool {
-        self.identity
     }
 }
 
@@ -111,11 +103,10 @@ impl Weights {
     }
 
     fn accepted(&self) -> AcceptedCodings {
-        let identity = self.identity != Some(0) && (self.identity.is_some() || self.any != Some(0));
         // The least that a coding must weigh to come before the file as it is.
         let least = self.identity.unwrap_or(0).max(1);
         let weight_of = |coding: Coding| self.codings[coding as usize].or(self.any).unwrap_or(0);
-        let mut accepted = AcceptedCodings { identity, ..AcceptedCodings::IDENTITY_ONLY };
+        let mut accepted = AcceptedCodings::IDENTITY_ONLY;
         // `ALL` is in the order of preference between equals, and the sort is stable.
         accepted.preferred.sort_by_key(|coding| std::cmp::Reverse(weight_of(*coding)));
         accepted.count = accepted.preferred.iter().take_while(|coding| weight_of(**coding) >= least).count();
@@ -148,9 +139,8 @@ mod tests {
     use super::Coding::*;
     use super::*;
 
-    fn accepted(value: &str) -> (Vec<Coding>, bool) {
-        let accepted = AcceptedCodings::parse([value.as_bytes()]);
-        (accepted.iter().collect(), accepted.accepts_identity())
+    fn accepted(value: &str) -> Vec<Coding> {
+        AcceptedCodings::parse([value.as_bytes()]).iter().collect()
     }
 
     #[test]
@@ -170,18 +160,18 @@ mod tests {
             ("deflate", vec![]),
             ("", vec![]),
         ] {
-            assert_eq!(accepted(value), (codings, true), "{value}");
+            assert_eq!(accepted(value), codings, "{value}");
         }
     }
 
     #[test]
-    fn identity_can_be_refused_or_preferred() {
-        assert_eq!(accepted("identity;q=0, br"), (vec![Brotli], false));
-        assert_eq!(accepted("*;q=0"), (vec![], false));
-        assert_eq!(accepted("gzip, *;q=0"), (vec![Gzip], false));
-        assert_eq!(accepted("identity;q=0.1, *;q=0"), (vec![], true));
-        assert_eq!(accepted("identity, gzip;q=0.5"), (vec![], true));
-        assert_eq!(accepted("identity;q=0.5, gzip;q=0.5, br;q=0.4"), (vec![Gzip], true));
+    fn the_file_as_it_is_can_be_preferred() {
+        assert_eq!(accepted("identity;q=0, br"), vec![Brotli]);
+        assert_eq!(accepted("*;q=0"), vec![]);
+        assert_eq!(accepted("gzip, *;q=0"), vec![Gzip]);
+        assert_eq!(accepted("identity;q=0.1, *;q=0"), vec![]);
+        assert_eq!(accepted("identity, gzip;q=0.5"), vec![]);
+        assert_eq!(accepted("identity;q=0.5, gzip;q=0.5, br;q=0.4"), vec![Gzip]);
     }
 
     #[test]
@@ -196,9 +186,9 @@ mod tests {
         for wrong in
             ["br;q=2", "br;q=1.001", "br;q=0.0001", "br;q=", "br;q=.5", "br;x=1", "br;q=-1", "br;q=0.a"]
         {
-            assert_eq!(accepted(&format!("{wrong}, gzip")), (vec![Gzip], true), "{wrong}");
+            assert_eq!(accepted(&format!("{wrong}, gzip")), vec![Gzip], "{wrong}");
         }
-        assert_eq!(accepted("br;q=0.,gzip;q=1."), (vec![Gzip], true));
+        assert_eq!(accepted("br;q=0.,gzip;q=1."), vec![Gzip]);
     }
 
     #[test]

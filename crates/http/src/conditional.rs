@@ -34,13 +34,13 @@ impl<'a> EntityTag<'a> {
 
     /// Equal, and neither is weak: the two stand for the same bytes (RFC 9110 section 8.8.3.2).
     #[must_use]
-    pub fn matches_strongly(&self, other: &Self) -> bool {
+    pub(crate) fn matches_strongly(&self, other: &Self) -> bool {
         !self.is_weak && !other.is_weak && self.opaque == other.opaque
     }
 
     /// Equal, weak or not.
     #[must_use]
-    pub fn matches_weakly(&self, other: &Self) -> bool {
+    pub(crate) fn matches_weakly(&self, other: &Self) -> bool {
         self.opaque == other.opaque
     }
 }

@@ -71,7 +71,7 @@ impl std::fmt::Write for FixedText {
 
 /// Seconds since the Unix epoch of an HTTP-date in any of its three forms; `None` when it is not one.
 #[must_use]
-pub fn parse_http_date(value: &[u8]) -> Option<i64> {
+pub(crate) fn parse_http_date(value: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(value).ok()?;
     let time = httpdate::parse_http_date(text).ok()?;
     let since_epoch = time.duration_since(UNIX_EPOCH).ok()?;

@@ -17,7 +17,7 @@ pub struct FieldLines<'a> {
 
 impl<'a> FieldLines<'a> {
     /// No lines: the header is absent.
-    pub const NONE: Self = Self { lines: [b""; FIELD_LINES_LIMIT], count: 0 };
+    pub(crate) const NONE: Self = Self { lines: [b""; FIELD_LINES_LIMIT], count: 0 };
 
     pub(crate) fn push(&mut self, line: &'a [u8]) -> Result<(), RequestError> {
         let place = self.lines.get_mut(self.count).ok_or(RequestError::FieldLines)?;
@@ -28,7 +28,7 @@ impl<'a> FieldLines<'a> {
 
     /// Whether the header is absent. A header that is there with an empty value is not absent.
     #[must_use]
-    pub fn is_absent(&self) -> bool {
+    pub(crate) fn is_absent(&self) -> bool {
         self.count == 0
     }
 

@@ -48,7 +48,7 @@ impl HeaderName {
     /// By which headers of the request the response was chosen.
     pub const VARY: Self = Self(Cow::Borrowed("Vary"));
     /// Whether browsers may guess another media type than the one that was said.
-    pub const X_CONTENT_TYPE_OPTIONS: Self = Self(Cow::Borrowed("X-Content-Type-Options"));
+    pub(crate) const X_CONTENT_TYPE_OPTIONS: Self = Self(Cow::Borrowed("X-Content-Type-Options"));
 
     /// Reads a name that the operator wrote.
     ///
@@ -94,7 +94,7 @@ pub struct HeaderField {
 
 impl HeaderField {
     /// Tells browsers to go by the media type that is said and not to guess another from the bytes.
-    pub const NO_SNIFFING: Self = Self::constant(HeaderName::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    pub(crate) const NO_SNIFFING: Self = Self::constant(HeaderName::X_CONTENT_TYPE_OPTIONS, "nosniff");
 
     /// A field with a value that the operator wrote.
     ///

@@ -41,7 +41,7 @@ mod target;
 pub use body::{BodyDrain, BodyFraming, Drained, FRAMING_LIMIT_BYTES};
 pub use coding::{AcceptedCodings, Coding};
 pub use conditional::{Conditions, EntityTag, Precondition, Validators};
-pub use date::{ImfFixdate, parse_http_date};
+pub use date::ImfFixdate;
 pub use error::{RequestError, SettingError};
 pub use field_lines::{FIELD_LINES_LIMIT, FieldLines};
 pub use file_response::Representation;
@@ -54,6 +54,6 @@ pub use range::{ByteRange, DEFAULT_RANGES_LIMIT, RANGES_CAP, Selection, select_r
 pub use request::{
     HEADER_COUNT_CAP, Method, Request, RequestLimits, Version, looks_like_http, parse_request,
 };
-pub use response::{Body, CONTINUE, Multipart, Part, Responder, ResponsePlan};
+pub use response::{Body, Multipart, Part, Responder, ResponsePlan};
 pub use status::Status;
 pub use target::Authority;

@@ -26,7 +26,7 @@ impl<'a> MediaType<'a> {
     pub const HTML: Self = Self { name: "text/html", charset: Some(UTF_8) };
 
     /// Plain text in UTF-8.
-    pub const PLAIN_TEXT: Self = Self { name: "text/plain", charset: Some(UTF_8) };
+    pub(crate) const PLAIN_TEXT: Self = Self { name: "text/plain", charset: Some(UTF_8) };
 
     /// Adds `charset` where the type is one that has a charset and the name does not say one already.
     ///

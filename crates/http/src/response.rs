@@ -13,9 +13,6 @@ use crate::range::{ByteRange, DEFAULT_RANGES_LIMIT};
 use crate::request::{Method, Request, Version, begins_with_head};
 use crate::status::Status;
 
-/// The interim response that lets a client send its body (RFC 9110 section 15.2.1).
-pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-
 /// What remains to be sent after the bytes that were appended to the buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
@@ -172,7 +169,7 @@ impl<'a> Responder<'a> {
     }
 
     /// 416 with the length that there is (RFC 9110 section 15.5.17).
-    pub fn range_not_satisfiable(&self, length_bytes: u64, head: &mut Vec<u8>) -> ResponsePlan {
+    pub(crate) fn range_not_satisfiable(&self, length_bytes: u64, head: &mut Vec<u8>) -> ResponsePlan {
         let status = Status::RangeNotSatisfiable;
         let explanation = format!("The file has {length_bytes} bytes; the range lies beyond.");
         let page = html_page(status, &explanation, self.link(status));

@@ -88,7 +88,7 @@ impl Status {
 
     /// Whether the request was not fulfilled (RFC 9110 sections 15.5 and 15.6).
     #[must_use]
-    pub const fn is_error(self) -> bool {
+    pub(crate) const fn is_error(self) -> bool {
         self.code() >= 400
     }
 }

@@ -12,9 +12,9 @@ use crate::{LoadError, request::check_header, target::Target};
 /// The most connections of one run. The kernel's own limits are met far earlier.
 pub const CONNECTIONS_LIMIT: u32 = 1_000_000;
 /// The most threads of one run.
-pub const THREADS_LIMIT: u32 = 1024;
+pub(crate) const THREADS_LIMIT: u32 = 1024;
 /// The highest rate, in requests a second.
-pub const RATE_LIMIT: f64 = 1e8;
+pub(crate) const RATE_LIMIT: f64 = 1e8;
 
 /// When a run is over.
 #[derive(Clone, Copy, Debug, PartialEq)]

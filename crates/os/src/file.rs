@@ -139,7 +139,7 @@ pub fn in_memory(content: &[u8]) -> io::Result<File> {
 /// How [`read_ahead`] waits for the bytes it asked the disk for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetch {
-    /// Touches a page of each [`TOUCH_STEP_BYTES`]: nearly free where only a few pages are missing, and enough where
+    /// Touches a page of each `TOUCH_STEP_BYTES`: nearly free where only a few pages are missing, and enough where
     /// the kernel follows the advice to read it all. A page in between may still be on its way.
     Touch,
     /// Reads every byte: certain, at the price of a copy.
@@ -147,7 +147,7 @@ pub enum Fetch {
 }
 
 /// How far apart [`Fetch::Touch`] touches pages.
-pub const TOUCH_STEP_BYTES: u64 = 32 * 1024;
+pub(crate) const TOUCH_STEP_BYTES: u64 = 32 * 1024;
 
 /// Brings `length_bytes` from `offset` into the page cache: for a thread that may wait. `fadvise` starts the disk on
 /// all of it at once; the reads then follow it.

@@ -51,12 +51,6 @@ impl Layout {
         self.prefix_bytes
     }
 
-    /// Bytes after the plaintext.
-    #[must_use]
-    pub const fn suffix_bytes(self) -> usize {
-        self.suffix_bytes
-    }
-
     /// Bytes of a record beside its plaintext.
     #[must_use]
     pub const fn overhead_bytes(self) -> usize {

@@ -12,7 +12,7 @@ pub struct RecordLimit(u64);
 
 impl RecordLimit {
     /// The least limit that leaves room for application data: one record, a key update and a `close_notify`.
-    pub const MINIMUM: u64 = RESERVED_FOR_CONTROL + 1;
+    pub(crate) const MINIMUM: u64 = RESERVED_FOR_CONTROL + 1;
 
     /// The limit of a cipher: [`Cipher::records_per_key`].
     #[must_use]
@@ -20,7 +20,7 @@ impl RecordLimit {
         Self(cipher.records_per_key())
     }
 
-    /// A lower limit, set by configuration; never above the cipher's own and never below [`RecordLimit::MINIMUM`].
+    /// A lower limit, set by configuration; never above the cipher's own and never below `RecordLimit::MINIMUM`.
     #[must_use]
     pub fn lowered_to(self, records: u64) -> Self {
         Self(records.clamp(Self::MINIMUM, self.0))

@@ -259,7 +259,7 @@ impl Workload {
 
     /// Bytes of all the files together.
     #[must_use]
-    pub fn set_bytes(&self) -> u64 {
+    pub(crate) fn set_bytes(&self) -> u64 {
         self.file_bytes.saturating_mul(u64::from(self.files))
     }
 }

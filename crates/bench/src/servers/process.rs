@@ -103,7 +103,7 @@ impl RunningServer {
     }
 
     /// How it ended, if it has.
-    pub fn death(&mut self) -> Option<String> {
+    pub(crate) fn death(&mut self) -> Option<String> {
         match self.child.try_wait() {
             Ok(None) => None,
             Ok(Some(status)) => Some(format!("the server ended with {status}")),

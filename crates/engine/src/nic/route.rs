@@ -80,7 +80,7 @@ fn lack(obstacle: &Obstacle) -> Lack {
 
 impl Route {
     /// What is known beforehand, and does not pass: nobody tries.
-    pub fn never_takes(&self, combination: Combination) -> Option<Lack> {
+    pub(crate) fn never_takes(&self, combination: Combination) -> Option<Lack> {
         if self.obstacle.is_some() {
             return self.obstacle;
         }

@@ -2,7 +2,7 @@
 //!
 //! * [`definition`] is an experiment's file: what is swept, on which servers, for how long, and what a paper reported.
 //! * [`run()`] measures one. [`accounting`] reads what a round costs, `linerate_environment` what it was made on.
-//! * [`nginx`] and [`random_file`] are for other programs that measure, too.
+//! * [`nginx`] is for other programs that measure, too.
 //! * [`result`] is what a run found out and the form of its file; [`load`] reads one.
 //! * [`statistics`] says what a difference is, [`compare()`] holds two runs against each other, [`report`] shows all of it
 //!   to people.

@@ -12,7 +12,7 @@ pub use route::towards;
 
 use std::{collections::BTreeMap, io};
 
-/// Who drives an adapter.
+/// The driver of an adapter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Driver {
     /// The driver's name: `mlx5_core`.

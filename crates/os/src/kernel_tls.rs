@@ -69,7 +69,7 @@ pub trait Calls: Send + Sync {
     /// The kernel's: it holds no key for the socket, or (before Linux 5.16) does not tell for the cipher.
     fn sequence(&self, socket: BorrowedFd<'_>, version: Version, cipher: Cipher) -> io::Result<u64>;
 
-    /// Who makes the records, once a key was installed; `None` where the kernel does not tell this process.
+    /// What makes the records, once a key was installed; `None` where the kernel does not tell this process.
     ///
     /// # Errors
     /// The kernel's: netlink is refused, or the connection is gone.

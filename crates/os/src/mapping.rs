@@ -1,8 +1,8 @@
 //! Files mapped into memory, kept while they are hot, and safe against being truncated.
 //!
 //! Reading a page that a truncation took away raises SIGBUS. A handler puts zero pages there, so that the reader goes
-//! on, and marks the mapping as broken; whoever reads must ask [`Mapping::is_broken`] *after* reading and *before*
-//! anything made from the bytes leaves the process (INV-FILE-2). A truncation inside a page raises no signal but
+//! on, and marks the mapping as broken. The reader must ask [`Mapping::is_broken`] *after* reading and *before* anything
+//! made from the bytes leaves the process (INV-FILE-2). A truncation inside a page raises no signal but
 //! shows zeros: that is why the engine also compares the file's length after reading.
 
 mod slot;
@@ -41,8 +41,8 @@ impl Mapping {
     /// Maps the first `length_bytes` of `file`. Touches no page.
     ///
     /// # Errors
-    /// The kernel's, [`io::ErrorKind::InvalidInput`] for no bytes at all, [`io::ErrorKind::Unsupported`] where nobody
-    /// tells which pages are in memory, and [`io::ErrorKind::QuotaExceeded`] when the process holds as many mappings as
+    /// The kernel's, [`io::ErrorKind::InvalidInput`] for no bytes at all, [`io::ErrorKind::Unsupported`] where the
+    /// process cannot learn which pages are in memory, and [`io::ErrorKind::QuotaExceeded`] when the process holds as many mappings as
     /// it may.
     pub fn new(file: &File, length_bytes: u64) -> io::Result<Self> {
         install_handler()?;

@@ -57,7 +57,7 @@ fn send_question(protocol: Option<Protocol>, kind: u16, flags: u16, question: &[
     message.extend_from_slice(&length.to_ne_bytes());
     message.extend_from_slice(&kind.to_ne_bytes());
     message.extend_from_slice(&flags.to_ne_bytes());
-    // Number and sender: the socket is asked once, and the kernel fills in who it is.
+    // Number and sender: the socket is asked once, and the kernel fills in the sender.
     message.extend_from_slice(&[0; 8]);
     message.extend_from_slice(question);
     send(&socket, &message, SendFlags::empty())?;

@@ -1,9 +1,9 @@
 //! Which pages of a mapped file are in memory, so that reading them waits for no disk (INV-COLD-1).
 //!
-//! `mincore` would tell, but tells the truth only to who owns the file, may write to it, or is root (`can_do_mincore` in
-//! mm/mincore.c), and calls everything resident to others; `cachestat` has the same rule. What anybody may know are the
-//! pages that stand in the own page table (`/proc/self/pagemap`): a page that leaves memory leaves it, too. A page that
-//! is in memory and does not stand there yet is found by a read that must not wait, and then entered.
+//! `mincore` answers truthfully only to a process that owns the file, may write to it, or is root (`can_do_mincore` in
+//! mm/mincore.c). To others it reports every page as resident; `cachestat` has the same rule. Any process may read its own
+//! page table (`/proc/self/pagemap`): a page that leaves memory leaves the table, too. A page that is in memory and not in
+//! the table yet is found by a read that must not wait, and then entered.
 
 use crate::file::{ResidentRead, read_resident};
 use rustix::{io::Errno, mm::Advice};
@@ -20,7 +20,7 @@ use std::{
 const ENTRY_BYTES: usize = 8;
 const PRESENT: u64 = 1 << 63;
 
-/// Who is asked.
+/// What tells which pages are in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Witness {
     /// `mincore`.
@@ -30,7 +30,7 @@ pub(crate) enum Witness {
 }
 
 impl Witness {
-    /// Who may be believed for `file`. `None`: nobody, it cannot be told.
+    /// The one that answers truthfully for `file`; `None` if neither does.
     pub(crate) fn of(file: &File) -> Option<Self> {
         if mincore_is_true(file) {
             return Some(Self::Mincore);

@@ -84,10 +84,10 @@ pub fn prepare_listener(socket: &impl AsFd, not_sent_low_water_bytes: Option<u32
     socket.set_tcp_notsent_lowat(not_sent_low_water_bytes.unwrap_or(0))
 }
 
-/// Has the kernel drop what would begin a connection to this listener (a segment with SYN), and go on with those that have
-/// begun: they complete and can be accepted. Closing a listener resets every connection that it has not handed over yet, and
-/// `shutdown` does the same on Linux; behind this nobody new is among them. Who is dropped tries again a second later.
-/// Connections inherit it: [`begin_connections_again`].
+/// Has the kernel drop every segment with SYN, which would begin a connection to this listener. Connections that have begun
+/// complete and can be accepted. Closing a listener resets every connection that it has not handed over yet, and `shutdown`
+/// does the same on Linux; after this call no new connection is among them. A client whose SYN was dropped tries again a
+/// second later. Connections inherit the filter: [`begin_connections_again`].
 ///
 /// # Errors
 /// The kernel's, which may have no socket filters.
@@ -306,8 +306,8 @@ fn queued_bytes<const REQUEST: rustix::ioctl::Opcode>(socket: &impl AsFd) -> Opt
     bytes.ok().and_then(|bytes| u64::try_from(bytes).ok())
 }
 
-/// Whether the socket counts as writable: there is real room, and little waits unsent (`TCP_NOTSENT_LOWAT`). Where it is
-/// not, the kernel has noted that somebody waits for it, as after a send that found no room, and wakes who polls
+/// Whether the socket counts as writable: there is real room, and little waits unsent (`TCP_NOTSENT_LOWAT`). If it is
+/// not, the kernel notes that a wake-up is wanted, as after a send that found no room, and wakes the thread that polls
 /// (`tcp_poll`, net/ipv4/tcp.c, sets `SOCK_NOSPACE`). A socket with a fault counts as writable: the send will tell.
 #[must_use]
 pub fn is_writable(socket: &impl AsFd) -> bool {

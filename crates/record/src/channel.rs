@@ -57,14 +57,14 @@ const IDLE_RECORDS_LIMIT: u32 = 32;
 /// Between [`Channel::lend`] and its end.
 const AWAY: &str = "the sealing half is away";
 
-/// Who makes the records that leave.
+/// Where the records that leave are made.
 #[derive(Debug)]
 enum Sending {
-    /// We do.
+    /// Here.
     Here(Sealer),
-    /// Nobody, until it is known who: the [`Sealer`] is lent to a switch that takes its time.
+    /// Not known yet: the [`Sealer`] is lent to a switch that is under way. Nothing is sealed meanwhile.
     Between(HandedOver),
-    /// Somebody else, from a switch on that there is no way back from: the [`Sealer`] is gone (INV-NONCE-3).
+    /// In the kernel or an adapter, after a switch that cannot be undone: the [`Sealer`] is gone (INV-NONCE-3).
     Elsewhere(HandedOver),
 }
 
@@ -201,8 +201,8 @@ impl<K: KeySource> Channel<K> {
     /// record instead ([`Channel::next_control`]). True if there was one.
     ///
     /// # Errors
-    /// [`RecordError::KeyExhausted`] for a connection at its limit that cannot change its key (TLS 1.2, or whoever
-    /// makes the records does not take another): it can only be closed.
+    /// [`RecordError::KeyExhausted`] for a connection at its limit that cannot change its key (TLS 1.2, or the
+    /// kernel or adapter takes no other): it can only be closed.
     pub fn prepare_sending(&mut self, outgoing: &mut Vec<u8>) -> Result<bool, RecordError> {
         let exhausted = self.remaining_records() == 0;
         if exhausted && !self.can_change_key() {
@@ -252,8 +252,8 @@ impl<K: KeySource> Channel<K> {
         }
     }
 
-    /// Hands the sending direction over: `switch` gives it to whoever makes the records from now on. If it succeeds,
-    /// nothing can be sealed here any more; if it fails, all is as it was. `takes_new_keys`: another key can be handed
+    /// Hands the sending direction over: `switch` gives it to the kernel or adapter that makes the records from now on. If
+    /// it succeeds, nothing can be sealed here any more; if it fails, nothing has changed. `takes_new_keys`: another key can be handed
     /// over later ([`Channel::control_left`]).
     ///
     /// All that was sealed before must have been written to the socket, to the last byte.
@@ -278,8 +278,8 @@ impl<K: KeySource> Channel<K> {
         switched
     }
 
-    /// As [`Channel::hand_over`], for a switch that takes its time, on another thread maybe: the sealing half is away until
-    /// it is known who has the key, so that nobody seals in between (INV-NONCE-3). [`Channel::handed_over`] or
+    /// As [`Channel::hand_over`], for a switch that may run on another thread. The sealing half is away until the switch has
+    /// succeeded or failed, so that nothing is sealed in between (INV-NONCE-3). [`Channel::handed_over`] or
     /// [`Channel::take_back`] ends it; a connection whose sealing half is lost can only be cut.
     ///
     /// # Errors
@@ -420,14 +420,15 @@ impl<K> Channel<K> {
         }
     }
 
-    /// Takes over the count of whoever makes the records: the number of its next one.
+    /// Takes over the count of the kernel or adapter that makes the records: the number of its next record.
     pub fn count_from(&mut self, sequence: u64) {
         if let Sending::Elsewhere(handed) = &mut self.sending {
             handed.count_from(sequence);
         }
     }
 
-    /// Whether the sending key can be replaced: not in TLS 1.2, nor where the one who makes the records takes no other.
+    /// Whether the sending key can be replaced: not in TLS 1.2, nor where the kernel or adapter that makes the
+    /// records takes no other.
     #[must_use]
     pub fn can_change_key(&self) -> bool {
         match &self.sending {

@@ -1,4 +1,4 @@
-//! Handing the sending direction over to somebody else who makes records: the kernel. What it is given, and what
+//! Handing the sending direction over to the kernel, which then makes the records. What it is given, and what
 //! remains to be decided here once it has it: how many records the key may still make, when the key must change, which
 //! control records are due.
 
@@ -99,7 +99,7 @@ impl Lent {
 pub enum HandOverFault<E> {
     /// It cannot be, as things stand; nothing was tried.
     NotReady(RecordError),
-    /// The one who should take it refused.
+    /// The kernel or the adapter refused.
     Refused(E),
 }
 
@@ -160,7 +160,7 @@ impl HandedOver {
         Self::new(version, cipher, RecordLimit::of(cipher), 0)
     }
 
-    /// TLS 1.2 has no way to change keys, whoever makes the records.
+    /// TLS 1.2 has no way to change keys, wherever the records are made.
     pub(crate) fn taking_new_keys(self, takes_new_keys: bool) -> Self {
         Self { takes_new_keys: takes_new_keys && self.version == Version::Tls13, ..self }
     }

@@ -32,12 +32,12 @@ impl NonceBase {
     }
 }
 
-/// The bit of an explicit nonce that tells who made it.
+/// The bit of an explicit nonce that tells whether the record layer or the kernel made it.
 const ELSEWHERE: u64 = 1 << 63;
 
-/// The vector for whoever makes the records from `sequence` on, if it is not a [`crate::Sealer`] (INV-NONCE-3).
+/// The vector for the kernel or adapter that makes the records from `sequence` on (INV-NONCE-3).
 ///
-/// Whoever combines vector and sequence number by XOR (TLS 1.3, `ChaCha20`) goes on as we would. For TLS 1.2 with AES-GCM
+/// In TLS 1.3 and with `ChaCha20` it combines vector and sequence number by XOR, as the [`crate::Sealer`] does. For TLS 1.2 with AES-GCM
 /// the kernel takes the first explicit nonce and counts it up by one for each record (`net/tls/tls_sw.c`,
 /// `tls_advance_record_sn`), where ours are `mask ^ sequence number`. All of ours have the first bit of the mask, because
 /// no sequence number reaches 2^63. The kernel's begin at the first bit inverted and 63 zeros, and keep that bit for 2^63

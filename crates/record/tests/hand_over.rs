@@ -156,7 +156,7 @@ fn while_the_sealing_half_is_lent_nobody_seals() {
         assert!(sender.is_handed_over() && sender.remaining_records() == remaining);
         assert_eq!(sender.can_change_key(), version == Version::Tls13);
     }
-    // Who has lost it can still not seal, nor say goodbye.
+    // A channel that has lost its sealing half can neither seal nor send close_notify.
     let mut sender = channel(Version::Tls13, Cipher::Aes128Gcm, u64::MAX);
     drop(sender.lend().unwrap());
     assert!(sender.alert(AlertDescription::CloseNotify, &mut Vec::new()).is_err());

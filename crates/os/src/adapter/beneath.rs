@@ -1,6 +1,6 @@
 //! What stands beneath an interface, and whether Linux hands connections down to it.
 //!
-//! Who switches kernel TLS on for a connection is answered by the adapter that the kernel finds for it: the route's
+//! When kernel TLS is switched on for a connection, the kernel looks for an adapter that can take it: the route's
 //! interface, or, where that is a bond, the port that the bond names (`netdev_sk_get_lowest_dev`, net/core/dev.c). Bonds
 //! are the only ones that name one (`ndo_sk_get_lower_dev`), and only where the connection alone decides the port
 //! (`bond_sk_check`, drivers/net/bonding/bond_main.c). Everything else that stands upon others ends the search: VLANs,

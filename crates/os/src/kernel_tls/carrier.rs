@@ -1,13 +1,13 @@
-//! Who makes the records of a connection that was handed to the kernel: its own code, or an adapter.
+//! What makes the records of a connection that was handed to the kernel: its own code, or an adapter.
 //!
 //! `TLS_TX` succeeds in either case and does not say which; where an adapter refuses, the kernel goes on in software. What
 //! `ss --info` prints as `txconf` does say it, for one socket: `sock_diag` with the socket's addresses and cookie
-//! (`net/ipv4/inet_diag.c`, `tls_get_info` in `net/tls/tls_main.c`). Older kernels tell that only to who has
-//! `CAP_NET_ADMIN` (6.1 and 6.12 do).
+//! (`net/ipv4/inet_diag.c`, `tls_get_info` in `net/tls/tls_main.c`). Older kernels (6.1 and 6.12)
+//! tell that only to a process with `CAP_NET_ADMIN`.
 
 use std::{io, os::fd::BorrowedFd};
 
-/// Who makes the records.
+/// What makes the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// The kernel, on the processor (`txconf: sw`).
@@ -16,7 +16,7 @@ pub enum Carrier {
     Adapter,
 }
 
-/// Who makes the records of this socket; `None` where the kernel does not tell this process.
+/// What makes the records of this socket; `None` where the kernel does not tell this process.
 ///
 /// # Errors
 /// The kernel's: it knows no such socket any more, or refuses netlink.

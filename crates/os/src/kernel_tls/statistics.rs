@@ -1,6 +1,6 @@
 //! The kernel's own counts of what its `tls` module did: `/proc/net/tls_stat`.
 //!
-//! They belong to the network namespace of who reads them, not to a process: a server whose sockets were made in
+//! They belong to the network namespace of the reading process: a server whose sockets were made in
 //! another namespace reads zeros, and two servers in one namespace read each other's.
 
 use std::{fs, io};

@@ -24,7 +24,8 @@ impl Slot {
         self.start.compare_exchange(FREE, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Shows a mapping to the handler, by the owner of a claimed slot. `start` comes last: who sees it sees its end.
+    /// Shows a mapping to the handler, by the owner of a claimed slot. `start` is stored last: a
+    /// reader that sees it sees its end.
     pub(super) fn publish(&self, mapping: Range<usize>) {
         self.broken.store(false, Ordering::SeqCst);
         self.end.store(mapping.end, Ordering::SeqCst);
@@ -46,8 +47,8 @@ impl Slot {
     /// The end of the slot's mapping if `address`, of a mapping that lives, lies in it.
     ///
     /// The slot may be given to another mapping meanwhile. Then the end that was read can be the other's, and the two
-    /// together span what lies between both, whosever it is: so start is read again, and an end that belongs to another
-    /// start is not believed. Whoever wrote that end wrote [`CLAIMED`] to start before it.
+    /// together span addresses between both, which may belong to anything. So start is read again, and an end that belongs to
+    /// another start is not believed. The thread that wrote that end wrote [`CLAIMED`] to start before it.
     pub(super) fn end_if_covering(&self, address: usize) -> Option<usize> {
         let start = self.start.load(Ordering::SeqCst);
         let end = self.end.load(Ordering::SeqCst);

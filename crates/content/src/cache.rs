@@ -327,7 +327,7 @@ impl<X: Default> Slot<X> {
         variant.chosen_for.push((preference, until));
         let coding = variant.entry.content.coding();
         self.variants.retain(|other| {
-            // The same coding in another state is out of date, whoever it was the choice of.
+            // The same coding in another state is out of date, whatever preference it was chosen for.
             varies && !other.chosen_for.is_empty() && other.entry.content.coding() != coding
         });
         let entry = Arc::clone(&variant.entry);

@@ -9,8 +9,8 @@ pub enum Symlinks {
     Within,
     /// None.
     Refused,
-    /// All but the "magic" links of `/proc`. Whoever can write beneath the root can then publish any file that the
-    /// server can read.
+    /// All but the "magic" links of `/proc`. A user who can write beneath the root can then publish any file that
+    /// the server can read.
     Anywhere,
 }
 

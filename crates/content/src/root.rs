@@ -57,7 +57,7 @@ impl Root {
     /// Opens `path` to be served under `policy`, with the best way of resolving paths that the system has.
     ///
     /// `path` itself may be a symbolic link: it's the operator's. A link that is switched to another directory later
-    /// (a deployment) is followed by whoever asks [`Root::reopened_if_replaced`] now and then.
+    /// (a deployment) is followed if the caller asks [`Root::reopened_if_replaced`] now and then.
     ///
     /// # Errors
     /// The `Root…` variants of [`ContentError`].

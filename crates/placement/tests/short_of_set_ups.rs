@@ -107,8 +107,8 @@ fn run(set_ups_per_s: f64, demand: f64, kinds: &[Kind], seed: u64) -> Came {
     for (moved, asked) in came.moved.iter_mut().zip(asked) {
         *moved /= asked;
     }
-    // Whoever knew all that comes, and could make all set-ups of the minute at any moment of it, would give them to
-    // those who save most.
+    // With full knowledge of the minute, and all its set-ups available at any moment of it, the best choice would be the
+    // connections that save most.
     savings_ns.sort_by(|one, other| other.total_cmp(one));
     let set_ups = (set_ups_per_s * SECONDS as f64 + placer.budget().burst()) as usize;
     assert!(came.set_ups <= set_ups as u64);

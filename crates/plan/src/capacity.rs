@@ -61,7 +61,7 @@ pub struct Prediction {
     pub memory_load: f64,
 }
 
-/// A part of the work and who does it.
+/// A part of the work and its sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Part {
     pub(crate) sender: Sender,
@@ -151,7 +151,7 @@ impl Costing<'_> {
         let payload = machine.payload_share() * self.body_share(parts) / 8.0 * 1e9;
         let on_nic = || parts.iter().filter(|part| part.sender == Sender::Nic);
         let nic_bytes: f64 = on_nic().map(|part| part.bytes).sum();
-        // Who does not wait goes on without the adapter when there is no set-up to be had.
+        // A connection that does not wait continues without the adapter if no set-up is available.
         let nic_moved: f64 = on_nic().filter(|part| part.worker_waits).map(|part| part.moved).sum();
         let mut limits = vec![
             (machine.nic_gbit * payload, Bottleneck::NicRate),

@@ -1,4 +1,4 @@
-//! Who makes the records, as the plan compares them: the three engines, `auto`, and what they are measured against.
+//! What makes the records, as the plan compares them: the three engines, `auto`, and what they are measured against.
 
 use std::fmt;
 

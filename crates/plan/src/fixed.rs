@@ -1,4 +1,4 @@
-//! What a fixed choice of engine comes to: who carries which part of the work.
+//! What a fixed choice of engine results in: which engine carries which part of the work.
 
 use linerate_placement::{Capabilities, Carried, Lack, Name, Release, Verdict};
 
@@ -16,7 +16,7 @@ impl Costing<'_> {
         (self.predict(&parts), note)
     }
 
-    /// Who carries what when `sender` is asked for everything. The kernel carries what an adapter does not take.
+    /// Which sender carries which part when `sender` is asked for everything. The kernel carries what an adapter does not take.
     pub(crate) fn fixed_parts(&self, sender: Sender) -> (Vec<Part>, Note) {
         if sender != Sender::Nic {
             return (vec![Part::whole(sender)], None);

@@ -1,4 +1,4 @@
-//! The plan: every engine at every rate of the adapter, and for `auto` who carried what and why.
+//! The plan: every engine at every rate of the adapter, and for `auto` which engine carried which part, and why.
 
 use linerate_placement::{Engine, Reason};
 use serde::Serialize;
@@ -52,7 +52,7 @@ pub struct Row {
     /// What the engine's name does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// For `auto`: who carried what, and why.
+    /// For `auto`: which engine carried which part, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
 }

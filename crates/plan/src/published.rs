@@ -68,7 +68,7 @@ pub struct Point {
     pub machine: String,
     /// The workload, a preset.
     pub workload: String,
-    /// Who sends.
+    /// The sender.
     pub engine: Sender,
     /// What is given.
     pub quantity: Quantity,

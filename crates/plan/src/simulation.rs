@@ -241,8 +241,8 @@ impl<'a> Simulation<'a> {
         place.last = None;
     }
 
-    /// What one finds on a place who looks at any time: a connection somewhere in its life, with a response somewhere in its
-    /// own, and the larger one is the likelier it is to be met. It is not counted.
+    /// The state of a place at a random time: a connection somewhere in its life, with a response partly sent. A larger
+    /// response is met with higher probability. It is not counted.
     fn under_way(&mut self) -> Place {
         let bytes = self.draw_bytes(|size| size.share * size.bytes as f64);
         let fresh = self.connection(false);
@@ -272,7 +272,7 @@ impl<'a> Simulation<'a> {
         sizes.last().map_or(1, |size| size.bytes)
     }
 
-    /// Asks who carries the response from here, sends until it is time to ask again or it is over.
+    /// Asks which engine carries the response from here, and sends until it is time to ask again or the response ends.
     fn ask_and_send(&mut self, index: usize, now_ns: u64) {
         let before = self.places[index];
         let decision = self.decide(&before, now_ns);

@@ -50,7 +50,7 @@ fn point(set_ups_per_s: f64, requests: u64, bytes: u64) -> Point {
     let worst = fixed.iter().map(|one| one.gbit_s).fold(f64::INFINITY, f64::min);
     let fastest = fixed.iter().filter(|one| one.gbit_s >= 0.99 * best);
     let cheapest = fastest.map(|one| one.cpu_s_per_gb).fold(f64::INFINITY, f64::min);
-    // Who is faster than the best may pay for it.
+    // A result that is faster than the best may cost more.
     let cpu = if auto.gbit_s > 1.01 * best { 1.0 } else { auto.cpu_s_per_gb / cheapest };
     let name = format!("{set_ups_per_s} set-ups/s, {requests} requests of {bytes} B");
     let placement = rows.iter().find_map(|row| row.placement.as_ref()).unwrap();
@@ -90,8 +90,8 @@ fn auto_never_loses() {
     assert!(worst < 0.05, "{worst}");
 }
 
-/// Responses of two sizes, one on each connection, on an adapter that can set up so few of them that a fixed choice of
-/// it would wait: `auto` is as fast as the user engine, and costs what it costs whoever gives each set-up to the largest.
+/// Responses of two sizes, one on each connection, on an adapter with so few set-ups that a fixed choice of it would wait.
+/// `auto` is as fast as the user engine, and costs as much as if each set-up went to the largest response.
 #[test]
 fn of_mixed_sizes_the_large_ones_have_the_set_ups() {
     for set_ups_per_s in [250.0, 850.0, 1700.0] {

@@ -22,7 +22,7 @@ pub enum SortOrder {
     Descending,
 }
 
-/// For whom.
+/// The form of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListingFormat {
     /// A page for people.
@@ -39,7 +39,7 @@ pub struct ListingView {
     pub key: SortKey,
     /// In which direction.
     pub order: SortOrder,
-    /// For whom it is.
+    /// Its form.
     pub format: ListingFormat,
 }
 

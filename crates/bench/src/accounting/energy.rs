@@ -1,6 +1,6 @@
 //! Energy of the processor packages, by RAPL (`/sys/class/powercap`): Intel's, and AMD's under the same name.
 //!
-//! It is all that the package used, whoever it worked for; what it uses when idle is a part of it.
+//! It is all that the package used, for every process; what it uses when idle is a part of it.
 
 use std::{
     fs,

@@ -16,7 +16,7 @@ const NO_BYTES: &str = "no body bytes came";
 
 impl Costs {
     /// What the round found out. `load` has the report of each client machine. Memory per connection is left to
-    /// who knows what the server held before.
+    /// the caller, which knows what the server held before.
     #[must_use]
     pub fn measurement(&self, load: Vec<LoadReport>) -> Measurement {
         let rates = Rates::of(&load);

@@ -2,7 +2,7 @@
 //!
 //! Intel's server processors show them as `uncore_imc_N` with the events `cas_count_read` and `cas_count_write`, AMD's
 //! (Zen 4 and later) as `amd_umc_N`; each event is the transfer of a cache line of 64 bytes. They count
-//! for the whole machine, whoever the bytes were for.
+//! for the whole machine, for every process.
 
 use std::{
     fs,

@@ -1,7 +1,7 @@
 //! What the kernel's network counters saw: an interface, TCP, and TLS.
 //!
 //! All are counters of a network namespace: they are read below `/proc/PID/net`, so as the server's process sees them,
-//! and count for whoever else is in that namespace.
+//! and count for every process in that namespace.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! What a group of processes used: CPU time to the nanosecond, split into user and system, and context switches.
 //!
-//! A group is the processes that were named, their descendants, and whoever shares a process group or session that one
+//! A group is the processes that were named, their descendants, and every process in a group or session that one
 //! of the named leads: nginx's workers, also after a reload or when its master made itself a daemon.
 //!
 //! Time of a process is read from its CPU clock, which is exact and keeps the time of threads that have ended. Time of
@@ -37,12 +37,12 @@ pub struct ProcessUse {
     pub disk_read_bytes: Reading<u64>,
 }
 
-/// Whom a group grows from.
+/// The processes that a group grows from.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Roots {
     /// Processes that were named. They must be there.
     pub(super) named: Vec<u32>,
-    /// Processes that are not followed, with all that is below them: the server, where the client is who started it.
+    /// Processes that are not followed, with all that is below them: the server, if the client started it.
     pub(super) not: Vec<u32>,
 }
 
@@ -97,7 +97,7 @@ impl Moment {
         for &pid in &members {
             match used(pid)? {
                 Some((identity, used)) => drop(moment.processes.insert(identity, used)),
-                // A worker may end at any time; whoever was named must be there.
+                // A worker may end at any time; a process that was named must be there.
                 None if roots.named.contains(&pid) => return Err(Error::Ended { pid }),
                 None => ended = true,
             }

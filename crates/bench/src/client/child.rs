@@ -161,7 +161,7 @@ impl<'a> RunningClient<'a> {
         };
         let mut process = Command::new(program);
         process.args(arguments).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // An interrupt typed at the terminal is for us, who then end it.
+        // An interrupt typed at the terminal is for this process, which then ends the child.
         process.process_group(0);
         let mut child = spawn_on(cores, &mut process).map_err(failed)?;
         let output = child.stdout.take().map(|output| std::thread::spawn(move || read_all(output)));

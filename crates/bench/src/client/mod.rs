@@ -101,8 +101,8 @@ impl Clients {
         }
     }
 
-    /// Whoever compares what is served with the files, which are here: the clients, if they are here as well; else a
-    /// client of this machine's own, on any core.
+    /// The client that compares what is served with the files, which are here: the configured one, if it is here as well;
+    /// else a client of this machine's own, on any core.
     pub(crate) fn verifier(&self) -> Self {
         match self {
             here @ Self::Here { .. } => here.clone(),

@@ -82,7 +82,7 @@ impl Sending {
     }
 }
 
-/// Whoever holds it may change what is allowed, and has to put it back.
+/// The holder of the lock may change what is allowed, and has to put it back.
 pub(super) fn lock_allowed() -> std::io::Result<File> {
     let file = File::open(ALLOWED)?;
     rustix::fs::flock(&file, FlockOperation::LockExclusive)?;

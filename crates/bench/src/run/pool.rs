@@ -66,7 +66,7 @@ pub(super) enum NoServer {
     Broken(Broken),
 }
 
-/// Who asks for a server, and what for.
+/// The server that a slice asks for, and its workload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish<'a> {
     pub(super) server: usize,
@@ -102,7 +102,7 @@ impl Pool {
         })
     }
 
-    /// Takes a server that listens out of the pool; whoever has it puts it back if it is still good. A load that asks for
+    /// Takes a server that listens out of the pool; the caller puts it back if it is still good. A load that asks for
     /// a fresh one, and cold files, get one that has served nothing.
     pub(super) fn take(&mut self, wish: Wish<'_>) -> std::result::Result<RunningServer, NoServer> {
         let setup = Setup::of(wish.server, wish.workload);

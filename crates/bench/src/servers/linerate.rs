@@ -1,6 +1,6 @@
 //! linerate as it is started under test.
 //!
-//! `linerate auto` decides by the calibration that `linerate calibrate` left in the state directory of who runs the bench,
+//! `linerate auto` decides by the calibration that `linerate calibrate` left in the state directory of the user who runs the bench,
 //! as any server of theirs would; where there is none, by published figures. Which it was is told with its version.
 
 use std::path::Path;

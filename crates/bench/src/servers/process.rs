@@ -217,7 +217,7 @@ mod tests {
                 .unwrap();
         let child = fs::read_to_string(folder.path().join("child")).unwrap();
         drop(server);
-        // Dying takes the kernel a moment, and so does whoever adopts it.
+        // The kernel needs a moment to end a process, and so does the process that adopts it.
         let has_ended = || {
             let state = fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
             state.is_empty() || state.contains(") Z ")

@@ -17,7 +17,7 @@ const OF_THE_PROCESS: u64 = 48 + 32 + Reserve::DESCRIPTORS as u64;
 /// Fewer connections than this are no service.
 const LEAST_CONNECTIONS: u64 = 16;
 
-/// What the process may open, and among whom that is divided.
+/// What the process may open, and what that is divided among.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     pub(crate) open_files: u64,
@@ -80,7 +80,7 @@ impl Budget {
 }
 
 /// Descriptors that are open for nothing, so that they can be given up when there are no others: to take a connection and
-/// close it, so that its client need not wait; to open a file for somebody who has a connection; to answer on the admin page.
+/// close it, so that its client need not wait; to open a file for a client that has a connection; to answer on the admin page.
 ///
 /// Where the limit is lowered below what is open already (`prlimit`), only numbers below it are of any use.
 #[derive(Debug)]

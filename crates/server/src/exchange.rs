@@ -64,7 +64,7 @@ pub(crate) async fn serve<K: KeySource>(
     loop {
         match serve_one(link, service, client).await {
             Ok(Next::Request) => {}
-            // Who pipelines, and whoever has not yet read our last head, sends on.
+            // A client that pipelines, or has not read the last head yet, may still send.
             Ok(Next::Close) => return (Ending::Served, Linger::UntilPeerCloses),
             Err(ending) => {
                 let linger = match ending {

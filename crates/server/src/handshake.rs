@@ -118,7 +118,7 @@ async fn wait(stream: &TcpStream, watch: &Watch, interest: Interest) -> Result<(
     .await
 }
 
-/// Tells somebody who speaks plain HTTP to the TLS port what to do instead.
+/// Tells a client that speaks plain HTTP to the TLS port what to do instead.
 pub(crate) async fn answer_plain_http(
     arrived: &[u8],
     stream: TcpStream,

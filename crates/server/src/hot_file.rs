@@ -79,7 +79,7 @@ fn map(content: &Content, workplace: &Workplace) -> Option<(Mapping, Share)> {
         return None;
     }
     let share = workplace.mapped_bytes.take(length_bytes)?;
-    // Where mapping fails (no address space, nobody who tells what is in memory) reading still works.
+    // If mapping fails (no address space, or no way to learn what is in memory), reading still works.
     Mapping::new(content.file(), length_bytes).ok().map(|mapping| (mapping, share))
 }
 

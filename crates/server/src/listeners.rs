@@ -122,7 +122,7 @@ impl Binder {
     fn sockets(&mut self, address: SocketAddr) -> io::Result<(SocketAddr, Vec<TcpListener>, bool)> {
         // systemd's `ListenStream=443` is [::]:443 for both families: it serves for 0.0.0.0:443 as well.
         if let Some(inherited) = self.inherited.get_mut(&address) {
-            // One socket for all: the kernel gives each connection to one of those who wait for it.
+            // One socket for all: the kernel gives each connection to one of the workers that wait for it.
             let copies =
                 (0..self.workers).map(|_| inherited.socket.try_clone()).collect::<io::Result<_>>()?;
             inherited.is_used = true;

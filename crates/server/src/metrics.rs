@@ -129,7 +129,7 @@ labelled! {
 }
 
 labelled! {
-    /// Who sent a key update.
+    /// Whether a key update was received or sent.
     "direction" Direction { Received => "received", Sent => "sent" }
 }
 

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often a full queue is tried again by who waits for it to empty.
+/// How often a caller that waits for a full queue tries again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What waits is delivered in order, by one thread.
@@ -38,7 +38,7 @@ impl<T: Send + 'static> Outbox<T> {
             for message in messages {
                 match message {
                     Message::Deliver(item) => deliver(item),
-                    // Who asked may have lost patience.
+                    // The caller may have stopped waiting.
                     Message::Reached(answer) => drop(answer.send(())),
                 }
             }

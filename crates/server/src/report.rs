@@ -1,7 +1,7 @@
 //! Messages for the operator: standard error, one line each, as service managers collect them.
 //!
-//! Written by a thread of their own: whoever reads standard error may stop reading it, and a full pipe must not hold up
-//! a worker (INV-LOG-1).
+//! A thread of their own writes them: the reader of standard error may stop reading, and a full pipe must not hold up a
+//! worker (INV-LOG-1).
 
 use crate::outbox::Outbox;
 use std::{
@@ -39,8 +39,8 @@ pub(crate) fn dropped_messages() -> u64 {
     DROPPED.load(Ordering::Relaxed)
 }
 
-/// Has panics told like everything else: the standard library's own way writes to standard error at once, where a worker
-/// would wait for who reads it (INV-LOG-1).
+/// Has panics reported like all other messages. The standard library's hook writes to standard error at once, where a
+/// worker would wait for the reader (INV-LOG-1).
 pub(crate) fn tell_panics() {
     std::panic::set_hook(Box::new(|panic| {
         PANICS.fetch_add(1, Ordering::Relaxed);

@@ -116,7 +116,7 @@ pub fn run(source: Source) -> Result<(), ServeError> {
         let mut signals = signals::Signals::new()
             .map_err(|error| ServeError::System { doing: "listening for signals", error })?;
         report::tell_panics();
-        // INV-START-1: starting waits for disks, and for whoever feeds what it reads.
+        // INV-START-1: starting waits for disks, and for the process that writes a pipe that is read.
         let starting = tokio::task::spawn_blocking(move || Server::start(source));
         let started = tokio::select! {
             biased;
@@ -159,7 +159,7 @@ struct Server {
     snapshots: Arc<ArcSwap<Snapshot>>,
     /// What was found out about this machine.
     found: Found,
-    /// By what it is decided who carries a connection, as far as the settings say it.
+    /// What decides which engine carries a connection, as far as the settings say it.
     plan: Plan,
     /// The files that the process may open.
     budget: Budget,

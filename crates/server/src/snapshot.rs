@@ -37,7 +37,7 @@ pub(crate) struct Found {
 pub(crate) struct AddressLimits {
     pub(crate) connections: Option<usize>,
     pub(crate) handshakes: Option<usize>,
-    /// Whom neither concerns.
+    /// Addresses that neither limit applies to.
     pub(crate) exempt: Box<[Network]>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Snapshot {
     pub(crate) key_updates_per_second_limit: u32,
     /// What the kernel carries, tested, if connections may move there.
     pub(crate) kernel: Option<Arc<Capabilities>>,
-    /// By what it is decided who carries a connection.
+    /// What decides which engine carries a connection.
     pub(crate) plan: Arc<Plan>,
     /// The adapters that encrypt, or could; none where nobody asks for more than the user engine.
     pub(crate) adapters: Arc<Adapters>,

@@ -147,7 +147,7 @@ impl Watch {
         ))
     }
 
-    /// The time up to now does not count: it was not the peer who kept the response waiting.
+    /// The time up to now does not count: the response did not wait for the peer.
     pub(crate) fn forget_pace(&self) {
         self.pace.set(None);
     }

@@ -30,7 +30,7 @@ enum Item {
     Reopen,
 }
 
-/// What the log's thread and those who hand lines over tell each other.
+/// What the log's thread and the threads that hand lines over tell each other.
 #[derive(Debug, Default)]
 struct Shared {
     dropped_lines: AtomicU64,

@@ -335,8 +335,8 @@ impl<'a> Draft<'a, '_> {
         let look_up = || files.borrow_mut().lookup(root, path, &accepted, Instant::now(), blocking);
         match look_up() {
             Err(ContentError::DescriptorsExhausted) => {
-                // Cached files are descriptors that can be given up, and then there are those in reserve: who has a
-                // connection is served before another is taken.
+                // Cached files are descriptors that can be given up, and then there are those in reserve: a client
+                // that has a connection is served before another is taken.
                 files.borrow_mut().clear();
                 self.service.workplace.reserve.with(look_up, is_exhausted)
             }

@@ -107,8 +107,8 @@ pub(super) struct Readings {
 }
 
 impl Readings {
-    /// What is to be read now that `what` is asked for; `None` while another is under way, which this then follows. One that
-    /// is late is left behind: whoever asks again may have mended what it hangs on.
+    /// What is to be read now that `what` is asked for; `None` while another is under way, which this then follows. A
+    /// reading that is late is left behind: the operator who asks again may have repaired what it hangs on.
     pub(super) fn ask(&mut self, what: What) -> Option<What> {
         let what = self.waiting.take().map_or(what, |waiting| waiting.max(what));
         let Some(current) = self.current.take() else { return Some(what) };

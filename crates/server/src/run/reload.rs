@@ -134,7 +134,7 @@ impl Server {
 
     fn adopt_configuration(&mut self, read: Configuration) -> Result<(), Vec<String>> {
         let Configuration { settings, sites, development, watch, acceptor, costs } = read;
-        // Those who have begun to connect on a listener that goes now are still to be served.
+        // Connections that have begun on a listener that goes now are still to be served.
         let acceptor = match acceptor {
             None if self.retires_tls(&settings) => self.snapshots.load().acceptor.clone(),
             acceptor => acceptor,

@@ -1,4 +1,4 @@
-//! Listeners that the configuration gives up: they are closed when those who had begun to connect are taken
+//! Listeners that the configuration gives up: they are closed when the connections that had begun are accepted
 //! (INV-RELOAD-2).
 
 use super::{Listening, Server};

@@ -33,7 +33,7 @@ impl Watches {
                     return true;
                 }
             }
-            // Between two sweeps there are no more: whoever becomes idle meanwhile has only just been served.
+            // Between two sweeps there are no more: a connection that has become idle since was only just served.
             if idle.complete_at_ms == Some(now_ms) {
                 return false;
             }

@@ -82,7 +82,7 @@ impl Worker {
         let snapshot = self.service.snapshots.load();
         metrics.connections_accepted.increment();
         if !self.service.workplace.reserve.refill() {
-            // What is in reserve is for those who have a connection.
+            // The reserve is for clients that have a connection.
             return metrics.refuse(Refused::Descriptors);
         }
         let (places, handshake) = match self.find_places(address.ip(), kind, &snapshot) {
@@ -113,8 +113,8 @@ impl Worker {
         self.admit(stream, address, kind);
     }
 
-    /// Takes who waits in the kernel's queue and closes the listener. The kernel is asked, and not the runtime, which
-    /// knows what the kernel told it when it was last idle: closing resets whoever is in the queue.
+    /// Takes the connections that wait in the kernel's queue and closes the listener, because closing resets every
+    /// connection in the queue. The kernel is asked: the runtime knows only what the kernel told it when it was last idle.
     fn take_the_last(&self, listener: TcpListener, kind: ListenerKind, retires: bool) {
         let Ok(listener) = listener.into_std() else { return };
         for _ in 0..LAST_ACCEPTS {

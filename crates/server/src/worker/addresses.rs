@@ -1,4 +1,4 @@
-//! How many connections and handshakes are whose: counts by address, shared by all workers.
+//! How many connections and handshakes each address has: counts shared by all workers.
 //!
 //! They are kept only where a limit by address is configured. An entry lives as long as one of its connections, so there are
 //! never more than connections (INV-BOUND-1).

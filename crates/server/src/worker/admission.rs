@@ -1,9 +1,8 @@
-//! Who gets a place, and who makes room for it (INV-BOUND-1).
+//! Which connection gets a place, and which one makes room for it (INV-BOUND-1).
 //!
-//! Connections and handshakes have limits that hold for the whole server. Where one is reached the newcomer is not the one
-//! to go, because then whoever holds all places with silent connections keeps everybody else out: a connection on which
-//! nothing happens makes room, and the newcomer is refused only where there is none. Each worker ends its own; the limits are
-//! shared.
+//! Connections and handshakes have limits that hold for the whole server. If a limit is reached, an inactive
+//! connection makes room for the newcomer, which is refused only if there is none. Otherwise a client that holds all places
+//! with silent connections would keep all others out. Each worker ends its own connections; the limits are shared.
 
 use super::{
     Worker,

@@ -1,10 +1,10 @@
 //! A worker's handshakes under way, and which of them goes when there is no place for another.
 //!
-//! One that has been stuck for long goes first: of those the one that has sent nothing, then the one that is stuck in its
-//! first message, then the one that has not answered us, each time the oldest. Where none is stuck for long, the one that
-//! came first goes, however far it is: a client is safe until as many others have come as there are places, and one that
-//! sends a byte and falls silent cannot take a newcomer's turn. A handshake whose bytes wait for this worker is never ended:
-//! it is we who are late.
+//! A handshake that has been stuck for long goes first. Of several, one that has sent nothing goes before one that is stuck
+//! in its first message, and that before one that has not answered the server; among equals the oldest goes. If none is stuck
+//! for long, the oldest goes, however far it is. So a client is safe until as many others have come as there are places, and
+//! a client that sends a byte and falls silent cannot take a newcomer's turn. A handshake whose bytes wait for this worker
+//! is never ended: the worker is late, not the client.
 
 use super::{addresses::AddressPlace, admission::HandshakePlaces, totals::Place};
 use crate::{metrics::Metrics, watch::Watch};
@@ -167,7 +167,7 @@ impl Ticket {
 
     /// The client sent something, by which the handshake came so far.
     pub(crate) fn heard(&self, standing: Standing, now_ms: u64) {
-        // Bytes that bring it no further do not move it back: who drips is no better than who is silent.
+        // Bytes that do not complete a message do not move it back: a client that drips is treated as one that is silent.
         if self.entry.position.get().0 != standing {
             self.handshakes.come_to(&self.entry, standing);
             self.entry.since_ms.set(now_ms);

@@ -1,4 +1,4 @@
-//! How many connections and handshakes there are, over all workers, and who may begin another (INV-BOUND-1).
+//! How many connections and handshakes there are, over all workers, and whether another may begin (INV-BOUND-1).
 //!
 //! `tests/shared-memory` includes this file to run it in loom's model, so it names what threads share by `crate::sync` alone.
 

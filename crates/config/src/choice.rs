@@ -18,8 +18,8 @@ pub(crate) fn choose<T: Copy>(
     if let Some((_, value)) = names.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)) {
         return Ok(*value);
     }
-    // An over-long word is no typing error, and the distance costs its length times the name's. Nor is a number: who
-    // writes 1.1 does not mean 1.3.
+    // An over-long word is no typing error, and the distance costs its length times the name's. Nor is a number:
+    // 1.1 is not a mistyped 1.3.
     let may_be_mistyped = word.len() <= 64 && word.contains(char::is_alphabetic);
     let guess = may_be_mistyped.then(|| nearest(word, names.iter().map(|(name, _)| *name))).flatten();
     let hint = guess.map(|name| format!("; did you mean \"{name}\"?")).unwrap_or_default();

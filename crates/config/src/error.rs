@@ -61,7 +61,7 @@ impl fmt::Display for Fault {
 #[non_exhaustive]
 #[derive(Debug)]
 pub enum Error {
-    /// A single value could not be parsed; whoever holds it knows where it was said.
+    /// A single value could not be parsed; the caller knows where it was said.
     Value {
         /// What is wrong, and what is allowed.
         message: String,

@@ -60,10 +60,9 @@ impl Section {
                 "When a connection moves to kernel TLS or an adapter, for good. It has an effect with engine = \"kernel\" and \
                  \"nic\" only.",
             ),
-            Section::Placement => (
-                "[placement]",
-                "By what engine = \"auto\" decides who carries a connection; see also the admin page /placement.",
-            ),
+            Section::Placement => {
+                ("[placement]", "What engine = \"auto\" decides by; see also the admin page /placement.")
+            }
             Section::Site => {
                 ("[[site]]", "What is served; one block a site. Without names it is the default site.")
             }

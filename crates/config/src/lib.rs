@@ -3,8 +3,8 @@
 //! [`Source`] says where to read: a configuration file, [`Flags`], or both. [`Source::load`] parses, applies the
 //! flags over the file, checks what can be checked without touching the files named in it, and reports *every*
 //! fault with its place (`FILE:LINE:COLUMN`, or the flag). [`Settings::verify_files`] then looks at the file
-//! system. Whether a key matches its certificate is not known here; [`CertificateFiles::origin`] keeps the place,
-//! so whoever finds out can say where.
+//! system. Whether a key matches its certificate is not known here; [`CertificateFiles::origin`] keeps the place
+//! for the message about one that does not.
 //!
 //! The file's keys are documented in one table, [`KEYS`]; the reader refuses a key that is not in it, and the tests
 //! hold every key's documented default against the code's.

@@ -38,7 +38,7 @@ impl PathGlob {
     /// Whether the pattern covers `path`, which begins with `/`.
     ///
     /// Takes a step per character of the path and element of the pattern, whatever they are, and does not allocate.
-    /// The path comes as characters, so that whoever has it in bytes, or in parts, need not allocate either.
+    /// The path comes as characters, so that a caller that has it in bytes, or in parts, need not allocate either.
     #[must_use]
     pub fn matches(&self, path: impl IntoIterator<Item = char>) -> bool {
         // All places in the pattern that the path so far can have reached are followed at once, as bits.

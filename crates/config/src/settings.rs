@@ -215,7 +215,7 @@ impl Default for KernelEngine {
     }
 }
 
-/// By what the server decides who carries a connection.
+/// What the server decides by which engine carries a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// What each engine costs on this machine; `None` takes published figures.

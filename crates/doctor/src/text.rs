@@ -41,7 +41,7 @@ pub fn text(findings: &[Finding], style: Style) -> String {
 fn title(group: Group) -> &'static str {
     match group {
         Group::System => "System",
-        Group::Engines => "Engines: who carries which version and cipher",
+        Group::Engines => "Engines: which version and cipher each carries",
         Group::Processor => "Processor",
         Group::Adapters => "Network adapters",
         Group::Network => "Network stack",

@@ -1,4 +1,4 @@
-//! The processor: model, what it has for ciphers, clocks, threads, mitigations, and who virtualises it.
+//! The processor: model, what it has for ciphers, clocks, threads, mitigations, and the hypervisor.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -83,7 +83,7 @@ fn described(facts: &mut Facts<'_>, cpuinfo: &str) {
 }
 
 fn model(cpuinfo: &str) -> Option<String> {
-    // x86 names the model; aarch64 numbers who made its cores and which they are.
+    // x86 names the model; aarch64 has numbers for the maker and the model of its cores.
     if let Some(name) = value(cpuinfo, ':', "model name") {
         return Some(name.to_owned());
     }
@@ -150,7 +150,7 @@ pub(crate) fn ask_processor(group: &mut Group) {
     let hypervisor = if cfg!(target_arch = "x86_64") {
         Reading::Value(facility::hypervisor().unwrap_or_else(|| "none".to_owned()))
     } else {
-        missing("only processors of x86-64 tell who virtualises them")
+        missing("only processors of x86-64 name their hypervisor")
     };
     group.insert("hypervisor".to_owned(), hypervisor);
 }

@@ -69,7 +69,7 @@ pub(crate) fn calibrate(arguments: &CalibrateArguments) -> Result<ExitCode, Box<
         format!("{}: cannot be written: {error}; --output names another place", output.display())
     };
     if !is_printed {
-        // Before measuring: whoever has no place to write to need not wait.
+        // Before measuring: a user who has no place to write to need not wait.
         try_to_write(&output).map_err(cannot_be_written)?;
     }
     let options =

@@ -58,7 +58,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes to standard output; whoever reads it may stop early, as `head` does.
+/// Writes to standard output; the reader may stop early, as `head` does.
 fn print(text: &[u8]) -> Result<(), Box<dyn Error>> {
     let mut output = io::stdout().lock();
     match output.write_all(text).and_then(|()| output.flush()) {

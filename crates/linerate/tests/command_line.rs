@@ -8,7 +8,7 @@ fn linerate(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_linerate"))
         .args(arguments)
         .env("COLUMNS", "100")
-        // The calibration of who runs the tests is not theirs: there is no such folder.
+        // The calibration of the user who runs the tests is not used: there is no such folder.
         .env("XDG_STATE_HOME", concat!(env!("CARGO_MANIFEST_DIR"), "/no-state"))
         .env_remove("STATE_DIRECTORY")
         .output()

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: &str = "linerate-load/1";
 
 /// With `--json` the client writes this as a line of its own to standard error when the warm-up is over and the measured
-/// time begins, whatever else it says there. Whoever started it can then read costs for the same span.
+/// time begins, whatever else it says there. The process that started it can then read costs for the same span.
 pub const LINE_MEASURING: &str = "measuring";
 
 /// With `--json` the client writes this as a line of its own to standard error at the moment when the measured time ends,

@@ -103,7 +103,7 @@ fn watch(
 ) -> Option<ThreadCpu> {
     let mark = |line: &str| {
         if sayings.marks {
-            // Whoever wanted to know may be gone.
+            // The reader may be gone.
             let _ = writeln!(io::stderr(), "{line}");
         }
     };
@@ -125,7 +125,7 @@ fn watch(
         }
         watcher.look(shared, now);
         let next = if before.is_none() { Some(measure_from) } else { stop_at };
-        // Who stops the run wakes this thread.
+        // The thread that stops the run wakes this one.
         thread::park_timeout(next.map_or(LOOK, |next| LOOK.min(next.saturating_duration_since(now))));
     }
     if before.is_some() {

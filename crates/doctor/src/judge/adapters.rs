@@ -313,7 +313,7 @@ fn places(facts: &Facts, adapter: &Adapter) -> Vec<Finding> {
         "it is on NUMA node {node}, workers would run on {} nodes: those on other nodes send across",
         nodes.len()
     );
-    // Half of the CPUs may be too few for what the adapter can send: whoever measures knows.
+    // Half of the CPUs may be too few for what the adapter can send: only a measurement tells.
     findings.push(
         Finding::note(GROUP, "adapter.node", text)
             .command(format!("linerate serve … --cpus {}", list(&near))),

@@ -40,7 +40,7 @@ fn kernel(facts: &Facts) -> Finding {
 
 fn module(facts: &Facts) -> Finding {
     const NAME: &str = "kernel_tls.module";
-    // Without an adapter that encrypts it is for whoever wants the kernel engine; with one it is the way to it.
+    // Without an adapter that encrypts, the module serves the kernel engine only; with one, the adapter needs it.
     let what_for = match engines::routes(facts).is_empty() {
         false => Use::Adapter,
         true => Use::KernelTls,
@@ -55,7 +55,7 @@ fn module(facts: &Facts) -> Finding {
             .command(format!("sudo modprobe tls{place}"))
             .command(format!("echo tls | sudo tee /etc/modules-load.d/linerate.conf{place}"))
     };
-    // The kernel loads it for a socket of whoever may (net/ipv4/tcp_ulp.c, __tcp_ulp_find_autoload).
+    // The kernel loads it for a socket of a process with the privilege (net/ipv4/tcp_ulp.c, __tcp_ulp_find_autoload).
     let may_load = facts.confinement.has(NET_ADMIN) == Some(true)
         && facts.confinement.first_user.value().is_some_and(|is_first| *is_first);
     match &facts.module {

@@ -6,7 +6,7 @@ use std::fs;
 
 /// What a core can pull from memory where nobody has measured: the bandwidth of a machine is guessed by its cores.
 const MEMORY_GB_PER_S_A_CORE: f64 = 8.0;
-/// What an adapter is taken for whose driver does not know its rate.
+/// The rate assumed for an adapter if its driver does not know it.
 const NIC_GBIT: f64 = 10.0;
 
 /// What was read of an adapter.

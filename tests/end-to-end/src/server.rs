@@ -151,7 +151,7 @@ impl ServerSetup {
             .arg("serve")
             .args(&self.arguments)
             .env("NOTIFY_SOCKET", &manager)
-            // What it keeps is its own; and the calibration of who runs the tests is none of it.
+            // It keeps its own state; the calibration of the user who runs the tests is not in it.
             .env("XDG_STATE_HOME", self.folder.path().join("state"))
             .env_remove("STATE_DIRECTORY")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))

@@ -97,12 +97,12 @@ impl Leftover {
             Self::ProcessGroup(pid) => {
                 let _ = pid_of(*pid).map(|pid| kill_process_group(pid, Signal::KILL));
             }
-            // Forced: whoever waits for a read that hangs is told that the disk has gone. Detached: open files do not matter.
+            // Forced: a process that waits for a read that hangs is told that the disk has gone. Detached: open files do not matter.
             Self::Mount(path) => {
                 let _ = unmount(path, UnmountFlags::FORCE | UnmountFlags::DETACH);
             }
             Self::ControlGroup(path) => remove_control_group(path),
-            // Whoever writes into it has been killed, and may need a moment to go.
+            // The processes that write into it have been killed, and may need a moment to end.
             Self::Folder(path) => {
                 for _ in 0..50 {
                     if fs::remove_dir_all(path).is_ok() || !path.exists() {

@@ -14,7 +14,7 @@ use socket2::{Domain, Socket, Type};
 /// How long anything may take that a well-behaved client waits for.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Who asks, and whom.
+/// A client, and the server that it asks.
 #[derive(Clone, Debug)]
 pub struct Visitor {
     /// The server.

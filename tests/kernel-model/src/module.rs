@@ -47,9 +47,9 @@ impl<T: Copy> Shared<T> {
 pub struct Nic {
     /// It takes what it is given, but TLS 1.3.
     pub takes: bool,
-    /// How long a set-up keeps who asks for it waiting.
+    /// How long the caller waits for a set-up.
     pub set_up_ms: u64,
-    /// The kernel tells who has a socket.
+    /// The kernel tells whether an adapter or its own code has a socket.
     pub tells_sockets: bool,
     /// Connections that another process hands over while a set-up is made.
     pub others: u64,

@@ -1,4 +1,4 @@
-//! Who gets a place while workers take and give back at once (INV-BOUND-1).
+//! Which connection gets a place while workers take and give back at once (INV-BOUND-1).
 
 #[path = "../../../crates/server/src/worker/addresses.rs"]
 #[allow(dead_code, reason = "only what the models need is called")]

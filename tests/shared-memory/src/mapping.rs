@@ -74,7 +74,7 @@ mod tests {
         });
     }
 
-    /// Whoever has seen the zeros that the handler put there finds the mapping broken.
+    /// A reader that has seen the zeros that the handler put there finds the mapping broken.
     #[test]
     fn zeros_are_never_taken_for_the_file() {
         loom::model(|| {

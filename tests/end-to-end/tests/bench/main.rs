@@ -50,7 +50,7 @@ impl Bench {
             .arguments([self.path("small.toml")])
             .arguments([Path::new("--output"), &self.path(output), Path::new("--cache"), &self.path("cache")])
             .arguments(arguments)
-            // The calibration of who runs the tests is not theirs.
+            // The calibration of the user who runs the tests is not used.
             .env("XDG_STATE_HOME", self.path("state"))
             .limit(LIMIT)
     }

@@ -1,4 +1,4 @@
-//! Experiments that say what they are measured over and by whom: namespaces, congestion control, wrk, idle connections.
+//! Experiments that say what they are measured over and by what client: namespaces, congestion control, wrk, idle connections.
 
 use linerate_end_to_end::{is_installed, skip};
 

@@ -11,7 +11,7 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 
-/// Sends each case, first alone, then in the middle of a download, with a bystander who downloads all the while.
+/// Sends each case, first alone, then in the middle of a download, with another client that downloads all the while.
 fn each_is_answered_with_its_alert(version: &'static SupportedProtocolVersion, cases: &[&[Case]]) {
     let fixture = Fixture::new();
     let expected = fixture.site.add_pattern(LARGE, LARGE_BYTES);

@@ -137,7 +137,7 @@ fn what_cannot_be_written_is_told() {
         fails(&run, &format!("{}: cannot be written: {why}", output.display()));
         fails(&run, "; --output names another place");
     }
-    // Nobody's, whoever runs the tests: root may write everywhere.
+    // As an unprivileged user, also if root runs the tests: root may write everywhere.
     let (binary, closed) = (folder.path().join("linerate"), folder.path().join("closed"));
     fs::copy(linerate_binary(), &binary).unwrap();
     fs::create_dir(&closed).unwrap();

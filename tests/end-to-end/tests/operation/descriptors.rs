@@ -1,4 +1,4 @@
-//! Descriptors that run out: whoever has a connection is served, whoever comes is told at once, and the operator sees why.
+//! Descriptors that run out: clients with a connection are served, new ones are told at once, and the operator sees why.
 
 use crate::{
     process::open_descriptors,

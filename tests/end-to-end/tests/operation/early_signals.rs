@@ -94,7 +94,7 @@ fn end_of(server: &mut Running) -> ExitStatus {
     ended.unwrap()
 }
 
-/// Gives a start what it waits for; who reads the configuration later finds `later`.
+/// Gives a start what it waits for; a later reader of the configuration finds `later`.
 fn feed(fifo: &Path, now: &str, later: &str) {
     // Opening waits for the reader: it has the FIFO, whatever stands in its place from here on.
     let mut reader_has_it = File::options().write(true).open(fifo).unwrap();

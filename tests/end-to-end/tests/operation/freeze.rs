@@ -105,7 +105,7 @@ fn a_server_that_was_stopped_cuts_nobody_and_then_whoever_is_silent() {
         let closed = fixture.server.metric("linerate_connections_closed_total", &format!("\"{reason}\""));
         assert_eq!(closed, 0.0, "{reason}");
     }
-    // The time limits hold as before for whoever is silent from now on.
+    // The time limits hold as before for a client that is silent from now on.
     let mut stuck = fixture.connect_with_small_window(Transport::Tls, 16 * 1024);
     stuck.send(get("/big.bin", ""));
     let mut silent = fixture.connect(Transport::Tls);

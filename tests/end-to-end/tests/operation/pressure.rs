@@ -1,4 +1,4 @@
-//! More clients than there are places, most of whom want nothing but a place (INV-BOUND-1).
+//! More clients than there are places, most of which want nothing but a place (INV-BOUND-1).
 
 use crate::support::{Connection, End, Fixture, Transport, add_at_rest, client_config, from_address};
 use linerate_end_to_end::{ClientSetup, Site, wait_until};

@@ -195,7 +195,7 @@ fn listeners_come_and_go() {
     wait_until("the listeners are gone", || {
         TcpStream::connect(plain).is_err() && TcpStream::connect(secure).is_err()
     });
-    // Who was connected stays connected.
+    // Clients that were connected stay connected.
     for connection in [&mut on_plain, &mut on_secure] {
         connection.get("/file", "").assert_is(200, &bytes);
     }
@@ -222,7 +222,7 @@ fn is_served(address: SocketAddr, bytes: &[u8]) -> bool {
     true
 }
 
-/// Whoever has connected is served: closing a listener resets those whom it has not handed over.
+/// Every client that has connected is served, although closing a listener resets connections that it has not handed over.
 #[test]
 fn nobody_who_has_connected_is_lost_when_a_listener_goes() {
     const CLIENTS: usize = 4;
@@ -303,7 +303,7 @@ fn a_listener_changes_its_scheme_where_it_is() {
     assert_eq!(moved.status, 308);
     let port = fixture.address(Transport::Tls).port();
     assert_eq!(moved.expect("Location"), format!("https://localhost:{port}/file"));
-    // Who was connected stays connected, as before.
+    // Clients that were connected stay connected, as before.
     was_plain.get("/file", "").assert_is(200, &bytes);
     was_secure.get("/file", "").assert_is(200, &bytes);
     assert_eq!(fixture.server.metric("linerate_reloads_succeeded", ""), 3.0);

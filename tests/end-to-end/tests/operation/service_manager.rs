@@ -114,7 +114,7 @@ fn a_socket_that_is_handed_over_is_served_and_outlives_the_server() {
     let scene = Scene::new();
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    // Who connects before the server runs waits in the socket.
+    // A client that connects before the server runs waits in the socket.
     let early = TcpStream::connect(address).unwrap();
     let stderr = scene.manager.folder.path().join("stderr");
     let mut running = scene.activated(socket.try_clone().unwrap(), address, &stderr);

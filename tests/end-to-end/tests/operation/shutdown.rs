@@ -104,7 +104,7 @@ fn a_client_that_pipelines_gets_the_last_response_whole() {
             assert!(received.drain(..bytes.len()).eq(bytes.iter().copied()), "{transport:?}");
         }
         assert_eq!((received.len(), end), (0, End::Closed), "{transport:?}");
-        // The server need not wait any longer for whoever has seen its end.
+        // The server need not wait any longer for a client that has seen its end.
         drop(connection);
         assert!(fixture.server.wait_for_end().success());
     }

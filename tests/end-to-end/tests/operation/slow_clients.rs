@@ -142,7 +142,7 @@ fn a_client_that_takes_too_little_is_cut() {
         closed(&fixture, "too_slow", count as f64 + 1.0);
         assert_eq!(fixture.server.metric("linerate_connections_closed_total", "write_timeout"), 0.0);
     }
-    // Who reads as fast as it can is not cut, and who takes its time between two responses is not, either.
+    // A client that reads as fast as it can is not cut, nor one that pauses between two responses.
     let mut quick = fixture.connect(Transport::Tls);
     for _ in 0..3 {
         quick.get("/big.bin", "").assert_is(200, &bytes);

@@ -58,7 +58,7 @@ fn standard_error_that_nobody_reads_holds_no_worker_up() {
     let dropped: usize = dropped.expect("a metric").parse().unwrap();
     assert!(dropped > 0, "none of 1300 messages was dropped");
 
-    // Who reads again hears how many are missing.
+    // A reader that resumes is told how many are missing.
     let reader = std::thread::spawn(move || {
         let mut said = String::new();
         stderr.read_to_string(&mut said).map(|_| said)

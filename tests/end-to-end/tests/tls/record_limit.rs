@@ -55,7 +55,7 @@ fn tls_1_2_ends_with_close_notify_between_responses() {
     }
     assert!((10..=20).contains(&responses), "{responses}");
     assert_eq!(client.read_to_end().unwrap(), (Vec::new(), true));
-    // It ends right behind the response that says so, also for who does not look.
+    // It ends right behind the response that says so, also for a client that ignores it.
     let mut again = setup.connect(server.address());
     for _ in 0..responses {
         assert!(again.get("1.bin").body == expected);

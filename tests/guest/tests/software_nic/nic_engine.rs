@@ -9,7 +9,7 @@ use linerate_end_to_end::{Program, Server, wait_until};
 use linerate_guest_tests::{Adapter, TlsStatistics, ip};
 use std::time::{Duration, Instant};
 
-/// Who owns nothing and may do nothing.
+/// A user that owns nothing and has no privilege.
 const NOBODY: u32 = 65_534;
 
 /// Large enough for a move (`kernel_engine.from`), and no larger: the processor is emulated.
@@ -82,7 +82,7 @@ fn flows_are_proved_to_be_on_the_adapter() {
     assert_eq!(before.new_faults(), []);
 }
 
-/// Who has no `CAP_NET_ADMIN` is not told of single sockets by older kernels: the counts prove it.
+/// Older kernels tell a process without `CAP_NET_ADMIN` nothing of single sockets: the counts prove it.
 #[test]
 fn flows_are_proved_to_be_on_the_adapter_without_privileges() {
     let Some(fixture) = Fixture::load("flows_are_proved_to_be_on_the_adapter_without_privileges", &[]) else {

@@ -77,7 +77,7 @@ fn bursts_can_be_switched_off() {
         drop(Program::new("ethtool", ["-K", Adapter::NEAR_DEVICE]).arguments(features).run().success());
         let before = frames(&fixture.adapter);
         fixture.fetch_by_device(LARGE, &[]);
-        // As many frames, whoever cuts the bursts.
+        // As many frames, whether kernel or adapter cuts the bursts.
         assert!(frames(&fixture.adapter) - before > 2000, "{features:?}");
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// The server's binary.
     #[arg(long)]
     linerate: PathBuf,
-    /// Who is measured.
+    /// What is measured.
     #[arg(long, value_enum)]
     subject: Vec<Subject>,
     /// Parameters of the adapter. With none its encryption is switched off.
@@ -57,7 +57,7 @@ pub(super) enum Line {
     Environment(BTreeMap<String, linerate_environment::Group>),
     /// A server, before its rounds.
     Server {
-        /// Who encrypts.
+        /// What encrypts.
         subject: Subject,
         /// What it calls itself.
         version: String,
@@ -70,7 +70,7 @@ pub(super) enum Line {
     Round(Box<Round>),
     /// What a crowd of clients saw. No marks.
     Crowd {
-        /// Who encrypted.
+        /// What encrypted.
         subject: Subject,
         /// What the clients say.
         report: Box<LoadReport>,
@@ -82,7 +82,7 @@ pub(super) enum Line {
 /// One round, without what the plugin counts.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Round {
-    /// Who encrypted.
+    /// What encrypted.
     pub(super) subject: Subject,
     /// What was asked for.
     pub(super) point: Point,
@@ -331,7 +331,7 @@ fn file_name(bytes: u64) -> String {
     format!("{bytes}.bin")
 }
 
-/// All of it is in memory then, or who is measured first would pay for that.
+/// All of it is in memory then; otherwise the first subject would pay for reading it.
 fn write_file(path: &Path, bytes: u64) -> Result<()> {
     served_file::write(path, bytes, PATTERNLESS_BYTES)?;
     std::io::copy(&mut File::open(path)?, &mut std::io::sink())?;

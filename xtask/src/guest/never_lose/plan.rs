@@ -14,7 +14,7 @@ const LONG_BYTES: u64 = 50_000_000;
 /// Bytes of a count, about: enough that what begins and ends it does not show.
 const COUNT_BYTES: u64 = 4_000_000;
 
-/// Who encrypts.
+/// What encrypts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Subject {
@@ -24,14 +24,14 @@ pub(crate) enum Subject {
     Kernel,
     /// The adapter from the first byte of every response.
     Nic,
-    /// Whoever placement says.
+    /// The engine that placement chooses.
     Auto,
 }
 
 impl Subject {
     pub(super) const ALL: [Self; 4] = [Self::User, Self::Kernel, Self::Nic, Self::Auto];
 
-    /// Who is measured behind an adapter, or without one that encrypts.
+    /// What is measured behind an adapter, or without one that encrypts.
     pub(super) fn behind(adapter: Option<Adapter>) -> [Self; 2] {
         if adapter.is_some() { [Self::Nic, Self::Auto] } else { [Self::User, Self::Kernel] }
     }

@@ -5,7 +5,7 @@ use linerate_end_to_end::{Client, Site, wait_until};
 use rustls::version::{TLS12, TLS13};
 use std::{net::SocketAddr, thread};
 
-/// Small files, larger ones, and one, the last, that promotes whoever is not yet.
+/// Small files, larger ones, and one, the last, that promotes every connection that is not promoted yet.
 const LENGTHS: [usize; 8] = [1, 2, 16_383, 16_385, 65_543, 262_145, 524_289, 1_048_577];
 
 #[test]
@@ -92,7 +92,7 @@ fn a_reload_disturbs_nobody() {
         assert!(received[body_from..] == large[..]);
         check(&fixture, client, "65543.bin");
     }
-    // And who comes afterwards is promoted as well.
+    // A connection that comes afterwards is promoted as well.
     let mut late = fixture.client(&TLS13).connect(server.address());
     check(&fixture, &mut late, LARGE);
     assert_eq!(before.moved("TlsTxSw"), CONNECTIONS as u64 + 1);

@@ -84,7 +84,7 @@ pub(crate) struct Workplace {
     pub(crate) mapped_bytes: Rc<MappedBytes>,
     /// What the kernel carries, tested, if connections may move there.
     pub(crate) kernel: RefCell<Option<Arc<Capabilities>>>,
-    /// Who carries each connection.
+    /// Decides which engine carries each connection.
     pub(crate) placer: WorkerPlacer,
     /// The system calls of kernel TLS; tests put others here.
     pub(crate) calls: Arc<dyn Calls>,

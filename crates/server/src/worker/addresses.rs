@@ -19,12 +19,12 @@ const SHARDS: usize = 16;
 
 /// What counts as one address: an IPv4 address, or the IPv6 network of 64 bits that one site is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Whose {
+enum AddressKey {
     V4(u32),
     V6(u64),
 }
 
-impl Whose {
+impl AddressKey {
     fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::V4(address.to_bits()),
@@ -52,12 +52,12 @@ impl Counts {
 pub(super) struct Addresses {
     /// Its keys are random: nobody outside can make addresses collide.
     hasher: RandomState,
-    shards: [Mutex<HashMap<Whose, Counts>>; SHARDS],
+    shards: [Mutex<HashMap<AddressKey, Counts>>; SHARDS],
 }
 
 impl Addresses {
-    fn shard(&self, whose: Whose) -> MutexGuard<'_, HashMap<Whose, Counts>> {
-        let index = self.hasher.hash_one(whose) as usize % SHARDS;
+    fn shard(&self, key: AddressKey) -> MutexGuard<'_, HashMap<AddressKey, Counts>> {
+        let index = self.hasher.hash_one(key) as usize % SHARDS;
         self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -72,27 +72,27 @@ impl Addresses {
 #[derive(Debug)]
 pub(super) struct AddressPlace {
     totals: Arc<Totals>,
-    whose: Whose,
+    key: AddressKey,
     what: Count,
 }
 
 impl AddressPlace {
     /// `None` if the address has `limit` already.
     pub(super) fn take(totals: &Arc<Totals>, address: IpAddr, what: Count, limit: usize) -> Option<Self> {
-        let whose = Whose::of(address);
-        let mut shard = totals.addresses.shard(whose);
-        let count = shard.entry(whose).or_default().of(what);
+        let key = AddressKey::of(address);
+        let mut shard = totals.addresses.shard(key);
+        let count = shard.entry(key).or_default().of(what);
         if *count >= limit {
             return None;
         }
         *count += 1;
-        Some(Self { totals: Arc::clone(totals), whose, what })
+        Some(Self { totals: Arc::clone(totals), key, what })
     }
 }
 
 impl Drop for AddressPlace {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut entry) = self.totals.addresses.shard(self.whose).entry(self.whose) {
+        if let Entry::Occupied(mut entry) = self.totals.addresses.shard(self.key).entry(self.key) {
             let count = entry.get_mut().of(self.what);
             *count = count.saturating_sub(1);
             if entry.get().connections == 0 && entry.get().handshakes == 0 {

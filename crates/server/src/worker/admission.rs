@@ -7,7 +7,7 @@
 use super::{
     Worker,
     addresses::AddressPlace,
-    handshakes::Whom,
+    handshakes::Evictable,
     totals::{Count, Place},
 };
 use crate::{metrics::Refused, snapshot::Snapshot};
@@ -89,14 +89,14 @@ impl Worker {
     pub(super) fn close_one_that_waits(&self) -> bool {
         let workplace = &self.service.workplace;
         let now_ms = workplace.now_ms();
-        self.handshakes.evict(now_ms, Whom::SilentForLong).is_some()
+        self.handshakes.evict(now_ms, Evictable::SilentForLong).is_some()
             || workplace.watches.evict_idle(now_ms)
-            || self.handshakes.evict(now_ms, Whom::Stuck).is_some()
+            || self.handshakes.evict(now_ms, Evictable::Stuck).is_some()
     }
 
     fn place_of_handshake(&self, limit: usize) -> Option<Place> {
         Place::take_or_claim(&self.totals, Count::Handshakes, limit, self.handshakes.len())
-            .or_else(|| self.handshakes.evict(self.service.workplace.now_ms(), Whom::Stuck))
+            .or_else(|| self.handshakes.evict(self.service.workplace.now_ms(), Evictable::Stuck))
     }
 
     /// Handshakes above the limit, which workers have taken as their share, are made up for by those that have more.
@@ -105,7 +105,7 @@ impl Worker {
         let now_ms = self.service.workplace.now_ms();
         while self.totals.now(Count::Handshakes) > limit
             && self.handshakes.len() > self.totals.share_of(limit)
-            && self.handshakes.evict(now_ms, Whom::Stuck).is_some()
+            && self.handshakes.evict(now_ms, Evictable::Stuck).is_some()
         {}
     }
 }

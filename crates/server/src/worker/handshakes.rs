@@ -43,7 +43,7 @@ struct Entry {
 
 /// Which handshakes may be ended for another connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whom {
+pub(super) enum Evictable {
     /// Any but those whose bytes wait for this worker.
     Stuck,
     /// Only those that have sent nothing for long.
@@ -89,9 +89,9 @@ impl Handshakes {
     }
 
     /// Ends one for another, and gives its place; `None` if there is none that may go.
-    pub(super) fn evict(&self, now_ms: u64, whom: Whom) -> Option<Place> {
+    pub(super) fn evict(&self, now_ms: u64, evictable: Evictable) -> Option<Place> {
         loop {
-            let entry = self.next_to_go(now_ms, whom)?;
+            let entry = self.next_to_go(now_ms, evictable)?;
             if socket::is_readable(&entry.stream) {
                 // Each is found so at most once before its task has run, so this loop ends.
                 self.come_to(&entry, Standing::Ready);
@@ -103,7 +103,7 @@ impl Handshakes {
         }
     }
 
-    fn next_to_go(&self, now_ms: u64, whom: Whom) -> Option<Rc<Entry>> {
+    fn next_to_go(&self, now_ms: u64, evictable: Evictable) -> Option<Rc<Entry>> {
         let queue = self.queue.borrow();
         let oldest = |standing| {
             let (&(found, _), entry) = queue.range((standing, 0)..).next()?;
@@ -111,9 +111,9 @@ impl Handshakes {
         };
         let is_stuck_for_long =
             |entry: &&Rc<Entry>| now_ms.saturating_sub(entry.since_ms.get()) > PATIENCE_MS;
-        let found = match whom {
-            Whom::SilentForLong => oldest(Standing::Silent).filter(is_stuck_for_long),
-            Whom::Stuck => {
+        let found = match evictable {
+            Evictable::SilentForLong => oldest(Standing::Silent).filter(is_stuck_for_long),
+            Evictable::Stuck => {
                 let by_standing = [Standing::Silent, Standing::Begun, Standing::Answered].map(oldest);
                 let mut all = by_standing.iter().copied().flatten();
                 let came_first = all.clone().min_by_key(|entry| entry.position.get().1);
@@ -242,18 +242,22 @@ mod tests {
         while !socket::is_readable(spoke.ticket.stream()) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let goes =
-            |now_ms, whom, who: &Handshaking| handshakes.evict(now_ms, whom).is_some() && who.is_evicted();
-        assert!(handshakes.evict(999, Whom::SilentForLong).is_none(), "none is silent for long yet");
-        let place = handshakes.evict(40, Whom::Stuck);
-        assert!(place.is_some() && answered.is_evicted(), "none is stuck for long: who came first goes");
+        let goes = |now_ms, evictable, handshaking: &Handshaking| {
+            handshakes.evict(now_ms, evictable).is_some() && handshaking.is_evicted()
+        };
+        assert!(handshakes.evict(999, Evictable::SilentForLong).is_none(), "none is silent for long yet");
+        let place = handshakes.evict(40, Evictable::Stuck);
+        assert!(place.is_some() && answered.is_evicted(), "none is stuck for long: the oldest goes");
         assert_eq!(totals.now(Count::Handshakes), 6, "its place is given on");
         assert_eq!((handshakes.len(), handshakes.metrics.handshakes_in_flight.value()), (5, 5));
-        assert!(goes(1004, Whom::Stuck, silent), "who has sent nothing for long goes before who came first");
-        assert!(goes(1004, Whom::Stuck, begun), "and nobody else is silent for long yet");
-        assert!(goes(1004, Whom::Stuck, young), "who has bytes that wait is passed over");
-        assert!(goes(5000, Whom::SilentForLong, late));
-        assert!(handshakes.evict(u64::MAX, Whom::Stuck).is_none() && !spoke.is_evicted());
+        assert!(
+            goes(1004, Evictable::Stuck, silent),
+            "one that has sent nothing for long goes before the oldest"
+        );
+        assert!(goes(1004, Evictable::Stuck, begun), "no other is silent for long yet");
+        assert!(goes(1004, Evictable::Stuck, young), "one with bytes that wait is passed over");
+        assert!(goes(5000, Evictable::SilentForLong, late));
+        assert!(handshakes.evict(u64::MAX, Evictable::Stuck).is_none() && !spoke.is_evicted());
         // It was looked at, and is where it belongs by what it sent.
         spoke.ticket.heard(Standing::Begun, 5050);
         let mut buffer = [0; 8];
@@ -261,9 +265,9 @@ mod tests {
         let newcomer = begin(&handshakes, &watches, &totals, 5060);
         newcomer.ticket.heard(Standing::Begun, 5070);
         newcomer.ticket.heard(Standing::Answered, 5080);
-        assert!(handshakes.evict(9000, Whom::SilentForLong).is_none(), "no other is silent");
-        assert!(goes(6060, Whom::Stuck, spoke), "stuck in its first message");
-        assert!(goes(6060, Whom::Stuck, &newcomer), "the last there is");
+        assert!(handshakes.evict(9000, Evictable::SilentForLong).is_none(), "no other is silent");
+        assert!(goes(6060, Evictable::Stuck, spoke), "stuck in its first message");
+        assert!(goes(6060, Evictable::Stuck, &newcomer), "the last there is");
         drop(newcomer.ticket.into_stream());
         drop(place);
         assert!(all.into_iter().all(|handshaking| handshaking.ticket.into_stream().is_some()));
@@ -285,9 +289,9 @@ mod tests {
         let newcomer = begin_one(Standing::Silent);
         for _ in 0..8 {
             all.push(begin_one(Standing::Begun));
-            assert!(handshakes.evict(10, Whom::Stuck).is_some() && !newcomer.is_evicted());
+            assert!(handshakes.evict(10, Evictable::Stuck).is_some() && !newcomer.is_evicted());
         }
-        assert!(handshakes.evict(10, Whom::Stuck).is_some() && newcomer.is_evicted());
+        assert!(handshakes.evict(10, Evictable::Stuck).is_some() && newcomer.is_evicted());
         assert!(all[..8].iter().all(Handshaking::is_evicted));
     }
 }

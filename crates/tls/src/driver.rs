@@ -148,7 +148,8 @@ impl<C: Connection> Driver<C> {
     /// Shows rustls the header for which [`Driver::advance`] failed: it may have an alert for it, or an error of its
     /// own.
     pub(crate) fn show_header(&mut self, incoming: &mut [u8], outgoing: &mut Vec<u8>) -> Result<(), Fault> {
-        self.offer(&mut incoming[..self.held_bytes + HEADER_BYTES], outgoing).map(drop)
+        let end = incoming.len().min(self.held_bytes + HEADER_BYTES);
+        self.offer(&mut incoming[..end], outgoing).map(drop)
     }
 
     /// Lets rustls work on `offered` (nothing, where it speaks first) until it wants another record, or the handshake

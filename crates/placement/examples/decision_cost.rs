@@ -6,7 +6,7 @@
 
 use linerate_placement::{
     Capabilities, Carried, Cipher, Combination, ConnectionSignals, Costs, Engine, EngineCosts, Lack, Mode,
-    Placer, Policy, Protocol, Verdict, Version,
+    Placer, Policy, Verdict, Version,
 };
 use std::{hint::black_box, time::Instant};
 
@@ -21,7 +21,6 @@ fn main() {
     let connection = |engine, bytes| ConnectionSignals {
         combination: Combination { version: Version::Tls13, cipher: Cipher::Aes256Gcm },
         engine,
-        protocol: Protocol::Http1,
         response_bytes: bytes,
         left_bytes: bytes,
         sent_before_bytes: 50_000,

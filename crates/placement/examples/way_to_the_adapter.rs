@@ -4,7 +4,7 @@
 
 use linerate_placement::{
     Capabilities, Carried, Cipher, Combination, ConnectionSignals, Costs, Engine, EngineCosts, Lack, Name,
-    Placer, Policy, Protocol, Verdict, Version,
+    Placer, Policy, Verdict, Version,
 };
 
 const AES: Cipher = Cipher::Aes128Gcm;
@@ -44,7 +44,6 @@ fn cost_ns(responses: u64, refuses: f64, waits: bool) -> f64 {
             let connection = ConnectionSignals {
                 combination: Combination { version: Version::Tls12, cipher: AES },
                 engine,
-                protocol: Protocol::Http1,
                 response_bytes: bytes,
                 left_bytes: bytes,
                 sent_before_bytes,

@@ -52,4 +52,4 @@ pub use linerate_suite::{Cipher, Combination, Version};
 pub use placer::Placer;
 pub use policy::{Mode, Policy};
 pub use reason::{Again, Decision, Reason};
-pub use signals::{ConnectionSignals, MachineSignals, Protocol};
+pub use signals::{ConnectionSignals, MachineSignals};

@@ -40,7 +40,7 @@
 
 use crate::{
     Capabilities, Carried, Cipher, ConnectionSignals, Costs, Decision, Engine, Learner, MachineSignals, Mode,
-    Policy, Protocol, Reason, SetUpBudget, Verdict, costs::break_even_bytes, worth::Worth,
+    Policy, Reason, SetUpBudget, Verdict, costs::break_even_bytes, worth::Worth,
 };
 
 /// Decides for the connections of one worker.
@@ -148,7 +148,6 @@ impl Placer {
         }
         match self.policy.mode {
             Mode::Fixed { engine: Engine::User, .. } => stay(Reason::Fixed(Engine::User)),
-            _ if connection.protocol == Protocol::Http2 => stay(Reason::Http2),
             Mode::Fixed { engine, from_bytes, after_bytes } => {
                 self.decide_fixed(engine, from_bytes, after_bytes, can, connection)
             }

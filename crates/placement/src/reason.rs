@@ -125,8 +125,6 @@ pub enum Reason {
         /// Records left.
         left: u64,
     },
-    /// HTTP/2 costs a system call a frame there.
-    Http2,
     /// The connection was made before a reload that allows the other engine: its key was not kept for that.
     BeforeReload,
     /// The peer has closed its side: the kernel takes established connections only.
@@ -155,7 +153,6 @@ labels! {
         FlowTableFull => "flow_table_full",
         Lossy => "lossy",
         RecordLimit => "record_limit",
-        Http2 => "http2",
         BeforeReload => "before_reload",
         NotConnected => "not_connected",
         NotReady => "not_ready",
@@ -171,7 +168,6 @@ impl Reason {
     pub fn again(&self) -> Again {
         match self {
             Self::Fixed(_)
-            | Self::Http2
             | Self::BeforeReload
             | Self::NotConnected
             | Self::Refused
@@ -240,7 +236,6 @@ impl fmt::Display for Reason {
             Self::RecordLimit { needed, left } => {
                 write!(formatter, "it may need {needed} records, its key has {left} left")
             }
-            Self::Http2 => formatter.write_str("HTTP/2 costs a system call a frame there"),
             Self::BeforeReload => {
                 formatter.write_str("the connection is older than the reload that allows it")
             }
@@ -297,7 +292,6 @@ mod tests {
             Reason::FlowTableFull { flows: 20_000, limit: 20_000 },
             Reason::Lossy { retransmitted: 0.014, limit: 0.01 },
             Reason::RecordLimit { needed: 50, left: 20 },
-            Reason::Http2,
             Reason::BeforeReload,
             Reason::NotConnected,
             Reason::NotReady,
@@ -333,8 +327,8 @@ mod tests {
             "user: set-ups are short: it would save 124 µs, others save over 1.3 ms"
         );
         assert_eq!(said(Engine::User, 12), "user: 1.4 % of its bytes were retransmitted, over 1 %");
-        assert_eq!(said(Engine::Kernel, 29), "kernel: TLS 1.3 is not offloaded by mlx5_core on 6.12");
-        assert_eq!(said(Engine::User, 30), "user: cipher ChaCha20-Poly1305 not in NIC");
+        assert_eq!(said(Engine::Kernel, 28), "kernel: TLS 1.3 is not offloaded by mlx5_core on 6.12");
+        assert_eq!(said(Engine::User, 29), "user: cipher ChaCha20-Poly1305 not in NIC");
         let little = Reason::NotCheaper { engine: Engine::Kernel, more_ns_per_byte: -0.002 };
         assert_eq!(little.to_string(), "the kernel engine saves 0.002 ns a byte, too little to be sure");
         for reason in all() {

@@ -2,17 +2,6 @@
 
 use crate::{Combination, Engine};
 
-/// What is spoken over the connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Protocol {
-    /// One response after the other.
-    #[default]
-    Http1,
-    /// Frames of several responses, each with a head of its own: a system call a frame under kernel TLS.
-    Http2,
-}
-
 /// A connection at the beginning of a response, or at a record boundary in it. All of it is known without asking anybody;
 /// what costs a system call (retransmissions) is asked for by a function, and only when it decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +10,6 @@ pub struct ConnectionSignals {
     pub combination: Combination,
     /// What carries it now.
     pub engine: Engine,
-    /// What is spoken.
-    pub protocol: Protocol,
     /// Bytes of the response under way, head included.
     pub response_bytes: u64,
     /// Bytes of it that have not been sent.

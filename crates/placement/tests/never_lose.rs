@@ -2,7 +2,7 @@
 
 use linerate_placement::{
     Capabilities, Carried, Cipher, Combination, ConnectionSignals, Costs, Engine, EngineCosts, Lack, Placer,
-    Policy, Protocol, Verdict, Version,
+    Policy, Verdict, Version,
 };
 
 const AES: Cipher = Cipher::Aes256Gcm;
@@ -36,7 +36,6 @@ impl Case {
             let connection = ConnectionSignals {
                 combination: Combination { version: Version::Tls13, cipher: AES },
                 engine,
-                protocol: Protocol::Http1,
                 response_bytes: bytes,
                 left_bytes: bytes,
                 sent_before_bytes,

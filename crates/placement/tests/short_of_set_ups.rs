@@ -3,7 +3,7 @@
 
 use linerate_placement::{
     Again, Capabilities, Carried, Cipher, Combination, ConnectionSignals, Costs, Engine, EngineCosts, Lack,
-    Placer, Policy, Protocol, Verdict, Version,
+    Placer, Policy, Verdict, Version,
 };
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -87,7 +87,6 @@ fn run(set_ups_per_s: f64, demand: f64, kinds: &[Kind], seed: u64) -> Came {
         let connection = ConnectionSignals {
             combination: Combination { version: Version::Tls12, cipher: AES },
             engine: Engine::User,
-            protocol: Protocol::Http1,
             response_bytes: bytes,
             left_bytes,
             sent_before_bytes: 0,

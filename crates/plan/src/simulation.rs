@@ -9,8 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use linerate_placement::{
-    Again, Capabilities, ConnectionSignals, Decision, Engine, MachineSignals, NicMode, Placer, Policy,
-    Protocol, Reason,
+    Again, Capabilities, ConnectionSignals, Decision, Engine, MachineSignals, NicMode, Placer, Policy, Reason,
 };
 
 use crate::Size;
@@ -309,7 +308,6 @@ impl<'a> Simulation<'a> {
         let connection = ConnectionSignals {
             combination: self.costing.workload.combination(),
             engine: place.engine,
-            protocol: Protocol::Http1,
             response_bytes: place.response_bytes,
             left_bytes: place.left_bytes,
             sent_before_bytes: place.sent_before_bytes,

@@ -25,7 +25,6 @@ fn fresh(bytes: u64) -> ConnectionSignals {
     ConnectionSignals {
         combination: Combination { version: Version::Tls13, cipher: AES },
         engine: Engine::User,
-        protocol: Protocol::Http1,
         response_bytes: bytes,
         left_bytes: bytes,
         sent_before_bytes: 0,
@@ -340,12 +339,6 @@ fn what_the_operator_chose_is_done_where_it_can_be() {
     assert_eq!(decide(kernel_only(), 70_000, 1_000_000), "kernel: fixed by --engine kernel");
     let none = Capabilities { kernel: Verdict::Lacking(Lack::Module), ..kernel_only() };
     assert_eq!(decide(none, 70_000, 1_000_000), "user: the tls module is not loaded (modprobe tls)");
-}
-
-#[test]
-fn frames_stay_on_the_user_engine() {
-    let connection = ConnectionSignals { protocol: Protocol::Http2, ..fresh(1 << 30) };
-    assert_eq!(placer().decide(&kernel_only(), &connection, 0, never_asked).reason, Reason::Http2);
 }
 
 #[test]

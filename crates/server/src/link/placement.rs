@@ -3,7 +3,7 @@
 use super::{kernel::Promotion, secure::Secure, wire::Wire};
 use crate::{ending::Ending, metrics::KernelRefused};
 use linerate_os::socket;
-use linerate_placement::{Again, ConnectionSignals, Decision, Engine, Protocol, Reason};
+use linerate_placement::{Again, ConnectionSignals, Decision, Engine, Reason};
 use linerate_record::KeySource;
 
 /// With fewer bytes nobody asks by which adapter a connection leaves.
@@ -142,7 +142,6 @@ impl<K: KeySource> Secure<K> {
         ConnectionSignals {
             combination: self.combination(),
             engine: self.placed(),
-            protocol: Protocol::Http1,
             response_bytes: placement.response_bytes,
             left_bytes,
             sent_before_bytes: placement.sent_before_bytes,

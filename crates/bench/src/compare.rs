@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::error::{Error, Result};
-use crate::report::quantity::{self, APPLICATION, CPU_PER_GB, Quantity};
-use crate::report::{number, values_by_round};
+use crate::quantity::{self, APPLICATION, CPU_PER_GB, Quantity, values_by_round};
+use crate::report::number;
 use crate::result::{ExperimentRun, Point, Round, Variable};
 use crate::statistics::{Ratio, Summary, Verdict};
 

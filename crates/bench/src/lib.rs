@@ -21,6 +21,7 @@ pub mod network;
 pub mod nginx;
 mod plan;
 mod progress;
+mod quantity;
 pub(crate) mod random_file;
 pub mod report;
 pub mod result;

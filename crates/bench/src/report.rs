@@ -17,7 +17,6 @@ mod page;
 mod palette;
 mod panel;
 mod plot;
-pub(crate) mod quantity;
 mod scale;
 mod summary;
 mod targets;
@@ -31,7 +30,6 @@ use std::{
 use crate::{compare::Comparison, result::ExperimentRun};
 use figures::Figure;
 use panel::Sweep;
-pub(crate) use panel::values as values_by_round;
 
 /// The page's name.
 pub const PAGE: &str = "report.html";
@@ -113,11 +111,6 @@ pub fn write_comparison(
 #[must_use]
 pub fn text(run: &ExperimentRun) -> String {
     text::text(&Sweep::of(run))
-}
-
-/// The quantities that a definition may name in `quantities` and `published`: what is drawn and compared.
-pub(crate) fn quantity_names() -> impl Iterator<Item = &'static str> {
-    quantity::keys()
 }
 
 fn make(directory: &Path) -> Result<(), ReportError> {

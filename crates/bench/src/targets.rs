@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::report::{quantity, values_by_round};
+use crate::quantity::{self, values_by_round};
 use crate::result::{ExperimentRun, Point, Target, Variable};
 use crate::statistics::{Ratio, Summary};
 

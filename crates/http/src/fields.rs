@@ -4,7 +4,7 @@
 use crate::body::BodyFraming;
 use crate::error::RequestError;
 use crate::field_lines::{FieldLines, list_elements};
-use crate::request::Version;
+use crate::version::Version;
 
 /// The fields that are looked at.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Header fields that the operator adds to responses: names and values, checked once, when the configuration is read.
 
-use crate::error::SettingError;
+use crate::setting_error::{HeaderValueFault, SettingError};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -143,21 +143,6 @@ impl fmt::Display for HeaderField {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.name, self.value)
     }
-}
-
-/// What is wrong with a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HeaderValueFault {
-    /// Longer than the limit.
-    TooLong {
-        /// The limit.
-        limit_bytes: usize,
-    },
-    /// A space or tab at either end, which readers cut off.
-    SpaceAtTheEnds,
-    /// A character that is neither visible ASCII nor a space or tab.
-    Characters,
 }
 
 /// The characters of a token (RFC 9110 section 5.6.2).

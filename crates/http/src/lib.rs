@@ -35,25 +35,27 @@ mod path;
 mod range;
 mod request;
 mod response;
+mod setting_error;
 mod status;
 mod target;
+mod version;
 
 pub use body::{BodyDrain, BodyFraming, Drained, FRAMING_LIMIT_BYTES};
 pub use coding::{AcceptedCodings, Coding};
 pub use conditional::{Conditions, EntityTag, Precondition, Validators};
 pub use date::ImfFixdate;
-pub use error::{RequestError, SettingError};
+pub use error::RequestError;
 pub use field_lines::{FIELD_LINES_LIMIT, FieldLines};
 pub use file_response::Representation;
 pub use header_block::HeaderBlock;
-pub use header_field::{HeaderField, HeaderName, HeaderValueFault};
+pub use header_field::{HeaderField, HeaderName};
 pub use media_type::{MediaType, MediaTypes};
 pub use page::escape_html;
 pub use path::{DecodedPath, decode_path, encode_path};
 pub use range::{ByteRange, DEFAULT_RANGES_LIMIT, RANGES_CAP, Selection, select_ranges};
-pub use request::{
-    HEADER_COUNT_CAP, Method, Request, RequestLimits, Version, looks_like_http, parse_request,
-};
+pub use request::{HEADER_COUNT_CAP, Method, Request, RequestLimits, looks_like_http, parse_request};
 pub use response::{Body, Multipart, Part, Responder, ResponsePlan};
+pub use setting_error::{HeaderValueFault, SettingError};
 pub use status::Status;
 pub use target::Authority;
+pub use version::Version;

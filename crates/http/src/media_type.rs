@@ -1,6 +1,6 @@
 //! Media types by file name extension, with a charset where the type has one.
 
-use crate::error::SettingError;
+use crate::setting_error::SettingError;
 use std::collections::HashMap;
 
 /// Longer extensions have no type; bounds the copy that is made to compare without regard to case.

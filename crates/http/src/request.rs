@@ -8,6 +8,7 @@ use crate::error::RequestError;
 use crate::field_lines::FieldLines;
 use crate::fields::{Fields, Single};
 use crate::target::{Authority, Target};
+use crate::version::Version;
 use std::mem::MaybeUninit;
 
 /// The most header lines that are ever accepted, whatever [`RequestLimits::header_count`] says: their table
@@ -69,15 +70,6 @@ impl<'a> Method<'a> {
             _ => Self::Other(name),
         }
     }
-}
-
-/// The version whose rules a request is read by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
-    /// HTTP/1.0
-    Http10,
-    /// HTTP/1.1, and any later minor version
-    Http11,
 }
 
 /// A request whose head is complete and sound. Header values are bytes: HTTP does not promise UTF-8.

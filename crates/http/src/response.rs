@@ -10,8 +10,9 @@ use crate::media_type::MediaType;
 use crate::page::{self, Link, html_page};
 use crate::path::encode_location;
 use crate::range::{ByteRange, DEFAULT_RANGES_LIMIT};
-use crate::request::{Method, Request, Version, begins_with_head};
+use crate::request::{Method, Request, begins_with_head};
 use crate::status::Status;
+use crate::version::Version;
 
 /// What remains to be sent after the bytes that were appended to the buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The chunked transfer coding, as a client reads it (RFC 9112 7.1), without I/O and within bounds.
 
-use crate::response::ResponseFault;
+use crate::response_fault::ResponseFault;
 
 /// Digits of a chunk's size: 64 bits.
 const SIZE_DIGITS_LIMIT: u8 = 16;

@@ -5,7 +5,7 @@ use std::io;
 use linerate_record::RecordError;
 use linerate_tls::ConnectFailure;
 
-use crate::response::ResponseFault;
+use crate::response_fault::ResponseFault;
 
 /// How running out of local ports is counted.
 pub(crate) const NO_PORT: &str = "connect: no local port is free";

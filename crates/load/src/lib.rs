@@ -23,6 +23,7 @@ pub mod report;
 mod request;
 mod resolve;
 pub mod response;
+mod response_fault;
 mod run;
 mod schedule;
 mod shared;

@@ -2,25 +2,14 @@
 //!
 //! What a server sends is not trusted: heads are bounded, framing that leaves a doubt is a fault.
 
-use std::fmt;
-
 use crate::chunked::{ChunkStep, Chunked};
 use crate::request::Span;
+pub use crate::response_fault::ResponseFault;
 
 /// The longest head, interim ones included.
 const HEAD_LIMIT_BYTES: usize = 32 * 1024;
 /// The most header lines.
 const HEADERS_LIMIT: usize = 96;
-
-/// What is wrong with a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResponseFault(pub(crate) &'static str);
-
-impl fmt::Display for ResponseFault {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.0)
-    }
-}
 
 /// What is needed of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

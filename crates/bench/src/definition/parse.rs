@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use super::{Definition, OwnServer, Time, Workload};
 use crate::error::{Error, Result};
-use crate::report;
 use crate::result::{PublishedSeries, PublishedValue, Target, Variable};
 use crate::servers;
 
@@ -111,7 +110,7 @@ impl Definition {
 
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
         is_file_name(&self.name)?;
-        let quantities: Vec<&str> = report::quantity_names().collect();
+        let quantities: Vec<&str> = crate::quantity::keys().collect();
         known("quantity", self.quantities.iter(), &quantities)?;
         known("quantity", self.published.iter().map(|series| &series.quantity), &quantities)?;
         if self.quantities.is_empty() {

@@ -4,7 +4,9 @@ use super::{
     conditions, number,
     panel::{self, Cell, Panel, Sweep},
     plot::{Failure, Horizontal, Mark, Plot, Published, PublishedValue, Series},
-    quantity::{self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, PER_CONNECTION, Quantity, WIRE},
+};
+use crate::quantity::{
+    self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, PER_CONNECTION, Quantity, WIRE,
 };
 use crate::result::Variable;
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{number, quantity::Quantity};
+use super::number;
+use crate::quantity::{Quantity, values_by_round};
 use crate::{
     result::{ExperimentRun, Measurement, Point, Reading, Round, Variable},
     statistics::{Ratio, Summary},
@@ -224,8 +225,8 @@ impl<'run> Panel<'run> {
         place: usize,
         quantity: &Quantity,
     ) -> Option<Ratio> {
-        let ours = values(self.point(ours, place)?, quantity);
-        let theirs = values(self.point(theirs, place)?, quantity);
+        let ours = values_by_round(self.point(ours, place)?, quantity);
+        let theirs = values_by_round(self.point(theirs, place)?, quantity);
         Ratio::paired(&ours, &theirs)
     }
 }
@@ -279,21 +280,9 @@ pub(super) fn failures(point: &Point) -> impl Iterator<Item = (&str, &[String])>
     })
 }
 
-/// A quantity in each round, `None` where the round failed or has no value.
-pub(crate) fn values(point: &Point, quantity: &Quantity) -> Vec<Option<f64>> {
-    let value = |round: &Round| match round {
-        Round::Measured(measurement) => match (quantity.read)(measurement) {
-            Reading::Value(value) if value.is_finite() => Some(value),
-            _ => None,
-        },
-        Round::Failed { .. } => None,
-    };
-    point.rounds.iter().map(value).collect()
-}
-
 /// A quantity over all rounds of a point.
 pub(super) fn summary(point: &Point, quantity: &Quantity) -> Option<Summary> {
-    Summary::of(&values(point, quantity).into_iter().flatten().collect::<Vec<_>>())
+    Summary::of(&values_by_round(point, quantity).into_iter().flatten().collect::<Vec<_>>())
 }
 
 /// Why no round of the point has a value, if one was measured.

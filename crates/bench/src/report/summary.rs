@@ -12,8 +12,8 @@ pub(super) use cautions::cautions;
 use super::{
     figures, number,
     panel::{self, Panel, Sweep},
-    quantity::{self, APPLICATION, HANDSHAKES, Quantity},
 };
+use crate::quantity::{self, APPLICATION, HANDSHAKES, Quantity};
 
 /// A run has a panel for each cipher, or more: so many are summed up, and the rest is in the tables.
 const PANELS: usize = 6;

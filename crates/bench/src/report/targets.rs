@@ -1,10 +1,7 @@
 //! Targets as rows of a table, for the page and for the terminal.
 
-use super::{
-    number,
-    panel::Sweep,
-    quantity::{self, Quantity},
-};
+use super::{number, panel::Sweep};
+use crate::quantity::{self, Quantity};
 use crate::{
     result::Variable,
     targets::{Found, Judged},

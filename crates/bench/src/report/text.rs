@@ -3,10 +3,10 @@
 use super::{
     conditions, figures, number,
     panel::{self, Panel, Sweep},
-    quantity::{
-        self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, DEMAND, HANDSHAKES, Quantity, RESPONSES,
-    },
     summary, targets,
+};
+use crate::quantity::{
+    self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, DEMAND, HANDSHAKES, Quantity, RESPONSES,
 };
 use crate::targets::judged;
 

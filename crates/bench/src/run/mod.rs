@@ -3,6 +3,7 @@
 //! What may go wrong on the way costs at most the round in which it does: a result is written after every slice, a round
 //! that fails is marked as failed, and what was broken off can be gone on with ([`resume`]).
 
+mod complaint;
 mod limits;
 mod networks;
 mod pool;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use super::complaint::complaint;
 use super::networks::{self, NetworkSetting, Networks};
 use super::prepare::Contestant;
 use crate::certificate::Certificate;
@@ -247,7 +248,7 @@ impl Pool {
             NoServer::Broken(server.broken(format!("it does not serve the files as they are: {reason}")))
         };
         match child::run(&commands, verifier.cores(), beside, &mut NoMeter) {
-            Ok(reports) => match super::slice::complaint(&reports) {
+            Ok(reports) => match complaint(&reports) {
                 None if reports.iter().all(|report| report.verified) => Ok(()),
                 None => Err(broken(server, "they were not compared".to_owned())),
                 Some(reason) => Err(broken(server, reason)),

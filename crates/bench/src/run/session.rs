@@ -18,7 +18,8 @@ use crate::error::{Error, Result};
 use crate::files::Files;
 use crate::plan::{ExperimentPlan, Slice};
 use crate::progress::{Progress, duration_text};
-use crate::report::{number, quantity};
+use crate::quantity;
+use crate::report::number;
 use crate::result::{ExperimentRun, Point, Round, SCHEMA, ServerUsed, Setup};
 use crate::store::Store;
 

@@ -4,7 +4,7 @@
 //! stretches in which the rounds happened to agree; that two runs quote the same was tested with it all the same.
 
 use crate::plan::{ExperimentPlan, Slice};
-use crate::report::{quantity, values_by_round};
+use crate::quantity::{self, values_by_round};
 use crate::result::{ExperimentRun, Point};
 use crate::statistics::Ratio;
 use crate::targets::{self, Found, Judged};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use linerate_load::report::LoadReport;
 
+use super::complaint::{complaint, idle_complaint};
 use super::pool::{NoServer, Pool, Wish};
 use crate::accounting::{Costs, Meter};
 use crate::client::child::{self, Beside, LoadFailure};
@@ -130,17 +131,6 @@ fn touch(
     complaint(&reports).map_or(Ok(()), |reason| Err(LoadFailure::Failed(reason)))
 }
 
-/// Why connections that were to ask once and be idle are not what was asked for, if they are not.
-fn idle_complaint(workload: &Workload, reports: &[LoadReport]) -> Option<String> {
-    let responses: u64 = reports.iter().map(|report| report.totals.responses).sum();
-    let connections = u64::from(workload.connections);
-    (workload.idle && responses != connections).then(|| {
-        format!(
-            "{responses} responses came in time, for {connections} connections that were to ask once each"
-        )
-    })
-}
-
 /// wrk does not tell whether it was the limit.
 fn judge_wrk(workload: &Workload, measurement: &mut Measurement) {
     if workload.client == LoadProgram::Wrk
@@ -149,23 +139,6 @@ fn judge_wrk(workload: &Workload, measurement: &mut Measurement) {
         let client_cpu_s = measurement.client.user_s + measurement.client.system_s;
         load.client_limited = wrk::limit(client_cpu_s, measurement.elapsed_s, load.client.threads);
     }
-}
-
-/// Why a load's reports are no measurement, if they are none.
-pub(super) fn complaint(reports: &[LoadReport]) -> Option<String> {
-    let sum = |count: fn(&LoadReport) -> u64| reports.iter().map(count).sum::<u64>();
-    let errors = sum(|report| report.errors.values().sum());
-    let responses = sum(|report| report.totals.responses);
-    let kinds = || {
-        let kinds = reports.iter().flat_map(|report| &report.errors);
-        kinds.map(|(kind, count)| format!("{kind} ({count})")).collect::<Vec<_>>().join(", ")
-    };
-    if sum(|report| report.totals.body_bytes) == 0 {
-        let why = if errors == 0 { "and no error was seen".to_owned() } else { kinds() };
-        return Some(format!("nothing came: {why}"));
-    }
-    // A few in a hundred thousand are the weather; one in a hundred is another load than was asked for.
-    (errors * 100 > responses).then(|| format!("{errors} requests failed, {responses} did not: {}", kinds()))
 }
 
 /// What each connection added, where the server had none before and enough now.
@@ -233,42 +206,7 @@ pub(super) fn is_interrupted(interrupted: &AtomicBool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{load_report, measurement};
-
-    fn report(responses: u64, body_bytes: u64, errors: &[(&str, u64)]) -> LoadReport {
-        let mut report = load_report();
-        report.totals.responses = responses;
-        report.totals.body_bytes = body_bytes;
-        report.errors = errors.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
-        report
-    }
-
-    #[test]
-    fn a_load_that_failed_is_no_measurement() {
-        assert_eq!(complaint(&[report(10, 1000, &[])]), None);
-        assert_eq!(complaint(&[report(0, 1000, &[])]), None, "a long transfer need not be over");
-        assert_eq!(complaint(&[report(1000, 1000, &[("reset", 9)])]), None);
-        let complaint_of = |reports: &[LoadReport]| complaint(reports).unwrap();
-        assert_eq!(complaint_of(&[report(0, 0, &[])]), "nothing came: and no error was seen");
-        assert_eq!(
-            complaint_of(&[report(0, 0, &[("certificate not trusted", 3)])]),
-            "nothing came: certificate not trusted (3)"
-        );
-        let both = [report(100, 1000, &[("reset", 1)]), report(100, 1000, &[("timeout", 2)])];
-        assert_eq!(complaint_of(&both), "3 requests failed, 200 did not: reset (1), timeout (2)");
-    }
-
-    #[test]
-    fn every_idle_connection_has_asked() {
-        let idle = Workload { idle: true, connections: 200, ..Workload::default() };
-        let both = |second: u64| [report(100, 1000, &[]), report(second, 1000, &[])];
-        assert_eq!(idle_complaint(&idle, &both(100)), None);
-        assert_eq!(
-            idle_complaint(&idle, &both(99)).unwrap(),
-            "199 responses came in time, for 200 connections that were to ask once each"
-        );
-        assert_eq!(idle_complaint(&Workload::default(), &both(99)), None);
-    }
+    use crate::sample::measurement;
 
     #[test]
     fn memory_is_told_only_of_fresh_servers_with_many_connections() {

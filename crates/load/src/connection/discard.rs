@@ -20,7 +20,7 @@ use linerate_os::socket;
 use linerate_record::RecordHeader;
 
 use super::{Connection, Link, Received};
-use crate::{fault::Fault, response::ResponseFault, workbench::Workbench};
+use crate::{fault::Fault, response_fault::ResponseFault, workbench::Workbench};
 
 /// Read at a time while a head is waited for: what of the body comes with it is copied in vain.
 pub(super) const HEAD_READ_BYTES: usize = 4096;

@@ -7,7 +7,8 @@ use crate::{
     fault::Fault,
     report::Mismatch,
     request::Span,
-    response::{Piece, Response, ResponseFault},
+    response::{Piece, Response},
+    response_fault::ResponseFault,
     verify::Compared,
     workbench::{Form, Workbench},
 };

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::remarks;
+use crate::quantity::{
+    self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, DEMAND, FURTHER, HANDSHAKES, MACHINE_DEMAND,
+    Quantity, RESPONSES, WIRE,
+};
 use crate::{
     report::{
         conditions, figures, number, palette,
         panel::{self, Cell, Panel, Sweep},
-        quantity::{
-            self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, DEMAND, FURTHER, HANDSHAKES,
-            MACHINE_DEMAND, Quantity, RESPONSES, WIRE,
-        },
     },
     result::{Reading, Variable},
     statistics::{Ratio, Verdict},

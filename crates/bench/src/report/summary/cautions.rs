@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::quantity::CPU_PER_GB;
 use crate::report::{
     number,
     panel::{self, Cell, Panel, Sweep},
-    quantity::CPU_PER_GB,
 };
 
 /// Rounds that differ by more than this share among themselves deserve a word.

@@ -1,11 +1,11 @@
 //! Where one thing begins to outweigh another: the size at which bytes cost as much as the handshake, and the places
 //! where one server overtakes another.
 
+use crate::quantity::{APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, Quantity, handshakes, responses};
 use crate::{
     report::{
         number,
         panel::{self, Panel, Sweep},
-        quantity::{APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, Quantity, handshakes, responses},
     },
     statistics::{Summary, Verdict},
 };

@@ -1,10 +1,10 @@
 //! Whether `auto` loses: at each place beside the best of the fixed engines, and in front of the worst.
 
+use crate::quantity::{APPLICATION, CPU_PER_GB, Quantity};
 use crate::{
     report::{
         number,
         panel::{self, Panel, Sweep},
-        quantity::{APPLICATION, CPU_PER_GB, Quantity},
     },
     statistics::Verdict,
 };

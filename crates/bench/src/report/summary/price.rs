@@ -1,10 +1,10 @@
 //! What servers cost beside the one that speaks plaintext.
 
+use crate::quantity::{CPU_PER_GB, CPU_PER_RESPONSE, Quantity};
 use crate::{
     report::{
         number,
         panel::{Panel, Sweep},
-        quantity::{CPU_PER_GB, CPU_PER_RESPONSE, Quantity},
     },
     statistics::{Ratio, Verdict},
 };

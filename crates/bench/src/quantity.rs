@@ -1,6 +1,6 @@
 //! The quantities of a round that are drawn and tabulated: name, unit, and how each is read.
 
-use crate::result::{Measurement, Reading};
+use crate::result::{Measurement, Point, Reading, Round};
 
 /// Something that every round has a value of, or a reason for having none.
 #[derive(Clone, Copy, Debug)]
@@ -288,6 +288,18 @@ fn map<T>(reading: &Reading<T>, change: impl Fn(&T) -> f64) -> Reading<f64> {
         Reading::Value(value) => Reading::Value(change(value)),
         Reading::NotAvailable(reason) => Reading::NotAvailable(reason.clone()),
     }
+}
+
+/// A quantity in each round, `None` where the round failed or has no value.
+pub(crate) fn values_by_round(point: &Point, quantity: &Quantity) -> Vec<Option<f64>> {
+    let value = |round: &Round| match round {
+        Round::Measured(measurement) => match (quantity.read)(measurement) {
+            Reading::Value(value) if value.is_finite() => Some(value),
+            _ => None,
+        },
+        Round::Failed { .. } => None,
+    };
+    point.rounds.iter().map(value).collect()
 }
 
 #[cfg(test)]

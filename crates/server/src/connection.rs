@@ -1,8 +1,9 @@
 //! One connection from accept to close.
 
 use crate::{
+    client::{Client, TlsFacts},
     ending::Ending,
-    exchange::{Client, Service, TlsFacts, serve},
+    exchange::{Service, serve},
     handshake::{self, HandshakeEnd},
     link::{Linger, Link},
     metrics::Label as _,

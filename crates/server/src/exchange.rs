@@ -5,6 +5,7 @@ mod body;
 
 use crate::{
     access_log::{Entry, Protection as LoggedProtection, RequestLine},
+    client::Client,
     ending::Ending,
     hot_file::HotFile,
     link::{Linger, Link},
@@ -18,26 +19,11 @@ use crate::{
 use answer::{Answer, Room};
 use arc_swap::ArcSwap;
 use linerate_config::LogFormat;
-use linerate_content::{Cache, Entry as CachedEntry};
+use linerate_content::Cache;
 use linerate_http::{Request, RequestError, parse_request};
 use linerate_placement::Decision;
 use linerate_record::KeySource;
-use linerate_tls::Certificate;
-use std::{cell::RefCell, net::SocketAddr, rc::Rc, sync::Arc, time::Instant};
-
-/// A cached file and what the worker keeps with it.
-pub(crate) type CachedFile = Arc<CachedEntry<HotFile>>;
-
-/// What TLS told about a connection, for the log and for the choice of site.
-#[derive(Clone, Debug)]
-pub(crate) struct TlsFacts {
-    pub(crate) version: &'static str,
-    pub(crate) cipher: &'static str,
-    pub(crate) server_name: Option<Box<str>>,
-    /// What the client was shown.
-    pub(crate) certificate: Arc<Certificate>,
-    pub(crate) resumed: bool,
-}
+use std::{cell::RefCell, rc::Rc, sync::Arc, time::Instant};
 
 /// What a request is answered from, the same for all requests of a connection.
 pub(crate) struct Service {
@@ -45,14 +31,6 @@ pub(crate) struct Service {
     pub(crate) files: RefCell<Cache<HotFile>>,
     pub(crate) snapshots: Arc<ArcSwap<Snapshot>>,
     pub(crate) log_format: LogFormat,
-}
-
-/// The connection's own facts.
-pub(crate) struct Client {
-    pub(crate) address: SocketAddr,
-    pub(crate) tls: Option<TlsFacts>,
-    /// Every request is answered with a redirect to HTTPS.
-    pub(crate) redirect: bool,
 }
 
 /// Serves requests until the connection ends.

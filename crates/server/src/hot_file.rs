@@ -1,47 +1,15 @@
 //! What a worker keeps with a file it serves often: a mapping to seal from.
 
-use crate::workplace::Workplace;
-use linerate_content::Content;
+use crate::{mapped_bytes::Share, workplace::Workplace};
+use linerate_content::{Content, Entry};
 use linerate_os::mapping::Mapping;
-use std::{
-    cell::{Cell, OnceCell},
-    rc::Rc,
-};
+use std::{cell::OnceCell, sync::Arc};
 
 /// Files that changed this lately are read, not mapped: they may be about to change again.
 const QUIET_SECONDS: i64 = 10;
 
-/// The bytes that a worker has mapped, and may map.
-#[derive(Debug, Default)]
-pub(crate) struct MappedBytes {
-    mapped: Cell<u64>,
-    limit: Cell<u64>,
-}
-
-impl MappedBytes {
-    pub(crate) fn set_limit(&self, limit_bytes: u64) {
-        self.limit.set(limit_bytes);
-    }
-
-    fn take(self: &Rc<Self>, bytes: u64) -> Option<Share> {
-        let mapped = self.mapped.get().checked_add(bytes).filter(|&mapped| mapped <= self.limit.get())?;
-        self.mapped.set(mapped);
-        Some(Share { of: Rc::clone(self), bytes })
-    }
-}
-
-/// A part of the budget, given back when dropped.
-#[derive(Debug)]
-struct Share {
-    of: Rc<MappedBytes>,
-    bytes: u64,
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.of.mapped.set(self.of.mapped.get() - self.bytes);
-    }
-}
+/// A cached file and what the worker keeps with it.
+pub(crate) type CachedFile = Arc<Entry<HotFile>>;
 
 /// Hangs on a cached file; empty until the file is first served.
 #[derive(Debug, Default)]
@@ -81,22 +49,4 @@ fn map(content: &Content, workplace: &Workplace) -> Option<(Mapping, Share)> {
     let share = workplace.mapped_bytes.take(length_bytes)?;
     // If mapping fails (no address space, or no way to learn what is in memory), reading still works.
     Mapping::new(content.file(), length_bytes).ok().map(|mapping| (mapping, share))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_budget_is_kept_and_given_back() {
-        let budget = Rc::new(MappedBytes::default());
-        budget.set_limit(100);
-        let first = budget.take(60);
-        assert!(first.is_some() && budget.take(41).is_none());
-        let second = budget.take(40);
-        assert!(second.is_some());
-        drop(first);
-        assert!(budget.take(u64::MAX).is_none());
-        assert!(budget.take(60).is_some());
-    }
 }

@@ -13,6 +13,7 @@
 
 mod access_log;
 mod admin;
+mod client;
 mod clock;
 mod connection;
 mod descriptors;
@@ -22,6 +23,7 @@ mod handshake;
 mod hot_file;
 mod link;
 mod listeners;
+mod mapped_bytes;
 mod metrics;
 mod outbox;
 mod placement;

@@ -1,7 +1,7 @@
 //! From configured addresses to listening sockets: one for each worker on each address (`SO_REUSEPORT`), or those that
 //! the service manager hands over.
 
-use crate::{report, worker::WorkerListener};
+use crate::report;
 use linerate_config::{Listener, ListenerKind};
 use linerate_os::{inherited, socket};
 use std::{
@@ -10,6 +10,16 @@ use std::{
     net::{SocketAddr, TcpListener},
     os::fd::AsFd,
 };
+
+/// A listening socket and what is done with its connections.
+#[derive(Debug)]
+pub(crate) struct WorkerListener {
+    pub(crate) socket: TcpListener,
+    pub(crate) address: SocketAddr,
+    pub(crate) kind: ListenerKind,
+    /// The service manager's, which others may share.
+    pub(crate) is_inherited: bool,
+}
 
 /// What could not be listened on.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use crate::{
     access_log::AccessLog,
     admin,
     descriptors::{Budget, Reserve},
-    listeners::{Binder, ListenFault},
+    listeners::{Binder, ListenFault, WorkerListener},
     placement::Plan,
     report,
     sites::SiteFault,
@@ -346,7 +346,7 @@ fn new_admin_state(
 /// Starts a worker on each CPU of `cpus`.
 fn start_workers(
     cpus: &[Option<usize>],
-    mut listeners: Vec<Vec<worker::WorkerListener>>,
+    mut listeners: Vec<Vec<WorkerListener>>,
     snapshots: &Arc<ArcSwap<Snapshot>>,
     log: Option<&Arc<AccessLog>>,
     settings: &Settings,

@@ -2,7 +2,7 @@
 //! changed (swapped as a whole).
 
 use crate::{
-    exchange::TlsFacts,
+    client::TlsFacts,
     placement::Plan,
     sites::Sites,
     workplace::{TimeLimits, Tuning},

@@ -12,6 +12,7 @@ mod totals;
 use crate::{
     access_log::{AccessLog, Sink},
     exchange::Service,
+    listeners::WorkerListener,
     metrics::Metrics,
     report,
     snapshot::Snapshot,
@@ -27,7 +28,7 @@ use std::{
     cell::{Cell, RefCell},
     future::Future,
     io,
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     rc::Rc,
     sync::Arc,
     thread::JoinHandle,
@@ -46,16 +47,6 @@ const WAITING_THREADS: usize = 16;
 pub(crate) const RETIREMENT: Duration = Duration::from_secs(1);
 /// How often cached files are looked at for having changed or gone.
 const CACHE_SWEEP_INTERVAL: Duration = Duration::from_secs(5);
-
-/// A listening socket and what is done with its connections.
-#[derive(Debug)]
-pub(crate) struct WorkerListener {
-    pub(crate) socket: TcpListener,
-    pub(crate) address: SocketAddr,
-    pub(crate) kind: ListenerKind,
-    /// The service manager's, which others may share.
-    pub(crate) is_inherited: bool,
-}
 
 /// What a worker is told while it runs.
 #[derive(Debug)]

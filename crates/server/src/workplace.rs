@@ -5,7 +5,7 @@ use crate::{
     access_log::Sink,
     clock::WorkerClock,
     descriptors::Reserve,
-    hot_file::MappedBytes,
+    mapped_bytes::MappedBytes,
     metrics::Metrics,
     placement::{Plan, worker_placer::WorkerPlacer},
     watch::Watches,

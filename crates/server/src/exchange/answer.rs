@@ -1,7 +1,9 @@
 //! From a request to what is sent: which site, which file, which head.
 
-use super::{CachedFile, Client, Service};
+use super::Service;
 use crate::{
+    client::Client,
+    hot_file::CachedFile,
     hot_file::HotFile,
     site_headers::{PathHeaders, RulePath},
     sites::Site,

@@ -6,7 +6,7 @@
 //! gets (INV-FILE-1). A peer that got the last byte before that cannot be told any more.
 
 use super::{Link, wire::Wire};
-use crate::{ending::Ending, exchange::CachedFile, report, watch::SWEEP_INTERVAL};
+use crate::{ending::Ending, hot_file::CachedFile, report, watch::SWEEP_INTERVAL};
 use linerate_engine::source::settled_change_since;
 use linerate_os::{file::Stamp, socket};
 use linerate_record::KeySource;

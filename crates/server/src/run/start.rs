@@ -8,12 +8,12 @@ use crate::{
     access_log::AccessLog,
     descriptors::{Budget, Reserve},
     listeners::Binder,
+    listeners::WorkerListener,
     placement::{self, Basis, Plan},
     report,
     sites::Sites,
     snapshot::{Found, Snapshot, not_sent_low_water_bytes},
     tls_setup,
-    worker::WorkerListener,
 };
 use arc_swap::ArcSwap;
 use linerate_config::{ListenerKind, Settings, Source};

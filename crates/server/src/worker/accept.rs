@@ -1,12 +1,12 @@
 //! Taking connections, and refusing those that there is no room for.
 
 use super::{
-    ListenerControl, Wanted, Worker, WorkerListener,
+    ListenerControl, Wanted, Worker,
     admission::{HandshakePlaces, Places},
 };
 use crate::{
     connection::{self, Begun},
-    listeners,
+    listeners::{self, WorkerListener},
     metrics::{Closed, Metrics, Refused},
     report,
     watch::Stage,

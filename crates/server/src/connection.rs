@@ -7,9 +7,9 @@ use crate::{
     handshake::{self, HandshakeEnd},
     link::{Linger, Link},
     metrics::Label as _,
+    places::handshakes::Ticket,
     snapshot::Snapshot,
     watch::Watch,
-    worker::handshakes::Ticket,
 };
 use linerate_config::ListenerKind;
 use linerate_record::{Channel, Combination, KeyUpdateRate, RecordError, RecordLimit};

@@ -3,8 +3,8 @@
 use crate::{
     ending::Ending,
     link::{Linger, Link},
+    places::handshakes::{Standing, Ticket},
     watch::Watch,
-    worker::handshakes::{Standing, Ticket},
     workplace::Workplace,
 };
 use linerate_http::{ImfFixdate, Responder, Status};

@@ -27,6 +27,7 @@ mod mapped_bytes;
 mod metrics;
 mod outbox;
 mod placement;
+mod places;
 mod report;
 mod run;
 mod site_headers;

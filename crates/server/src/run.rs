@@ -17,10 +17,11 @@ use crate::{
     descriptors::{Budget, Reserve},
     listeners::{Binder, ListenFault, WorkerListener},
     placement::Plan,
+    places::totals::Totals,
     report,
     sites::SiteFault,
     snapshot::{Found, Snapshot},
-    worker::{self, Command, Handle, Totals},
+    worker::{self, Command, Handle},
 };
 use arc_swap::ArcSwap;
 use configuration::{Readings, What};

@@ -2,25 +2,22 @@
 //! read-only snapshots, and a few counts that change once a connection.
 
 mod accept;
-mod addresses;
 mod admission;
-pub(crate) mod handshakes;
 #[cfg(test)]
 mod tests;
-mod totals;
 
 use crate::{
     access_log::{AccessLog, Sink},
     exchange::Service,
     listeners::WorkerListener,
     metrics::Metrics,
+    places::{handshakes::Handshakes, totals::Totals},
     report,
     snapshot::Snapshot,
     watch::SWEEP_INTERVAL,
     workplace::Workplace,
 };
 use arc_swap::ArcSwap;
-use handshakes::Handshakes;
 use linerate_config::{ListenerKind, LogFormat};
 use linerate_content::{Cache, CacheLimits};
 use linerate_os::processor;
@@ -38,7 +35,6 @@ use tokio::sync::{
     Notify,
     mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
 };
-pub(crate) use totals::Totals;
 
 /// Threads that wait for the disk, per worker.
 const WAITING_THREADS: usize = 16;

@@ -1,9 +1,9 @@
 //! Which connection gets a place while workers take and give back at once (INV-BOUND-1).
 
-#[path = "../../../crates/server/src/worker/addresses.rs"]
+#[path = "../../../crates/server/src/places/addresses.rs"]
 #[allow(dead_code, reason = "only what the models need is called")]
 mod addresses;
-#[path = "../../../crates/server/src/worker/totals.rs"]
+#[path = "../../../crates/server/src/places/totals.rs"]
 #[allow(dead_code, unreachable_pub, reason = "only what the models need is called")]
 mod totals;
 

@@ -1,13 +1,11 @@
 //! Taking connections, and refusing those that there is no room for.
 
-use super::{
-    ListenerControl, Wanted, Worker,
-    admission::{HandshakePlaces, Places},
-};
+use super::{ListenerControl, Wanted, Worker, admission::Places};
 use crate::{
     connection::{self, Begun},
     listeners::{self, WorkerListener},
     metrics::{Closed, Metrics, Refused},
+    places::HandshakePlaces,
     report,
     watch::Stage,
 };

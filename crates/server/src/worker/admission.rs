@@ -4,18 +4,19 @@
 //! connection makes room for the newcomer, which is refused only if there is none. Otherwise a client that holds all places
 //! with silent connections would keep all others out. Each worker ends its own connections; the limits are shared.
 
-use super::{
-    Worker,
-    addresses::AddressPlace,
-    handshakes::Evictable,
-    totals::{Count, Place},
+use super::Worker;
+use crate::{
+    metrics::Refused,
+    places::{
+        HandshakePlaces,
+        addresses::AddressPlace,
+        handshakes::Evictable,
+        totals::{Count, Place},
+    },
+    snapshot::Snapshot,
 };
-use crate::{metrics::Refused, snapshot::Snapshot};
 use linerate_config::ListenerKind;
 use std::net::IpAddr;
-
-/// What a handshake holds under the limits, until it is over.
-pub(super) type HandshakePlaces = (Place, Option<AddressPlace>);
 
 /// What a connection holds under the limits, until it is dropped.
 pub(super) struct Places {
@@ -113,7 +114,10 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::{Totals, handshakes::Ticket, tests::idle_worker};
+    use crate::{
+        places::{handshakes::Ticket, totals::Totals},
+        worker::tests::idle_worker,
+    };
     use linerate_os::socket::connected_pair;
     use std::{
         net::TcpStream as Peer,

@@ -1,12 +1,10 @@
 //! What a running worker takes over from a new snapshot.
 
-use super::{
-    totals::{Count, Place},
-    *,
-};
+use super::*;
 use crate::{
     metrics::Closed,
     placement::{Basis, Plan},
+    places::totals::{Count, Place},
     sites::Sites,
     snapshot::Found,
 };

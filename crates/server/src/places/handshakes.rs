@@ -6,7 +6,7 @@
 //! a client that sends a byte and falls silent cannot take a newcomer's turn. A handshake whose bytes wait for this worker
 //! is never ended: the worker is late, not the client.
 
-use super::{addresses::AddressPlace, admission::HandshakePlaces, totals::Place};
+use super::{HandshakePlaces, addresses::AddressPlace, totals::Place};
 use crate::{metrics::Metrics, watch::Watch};
 use linerate_os::socket;
 use std::{cell::Cell, cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc};
@@ -43,7 +43,7 @@ struct Entry {
 
 /// Which handshakes may be ended for another connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Evictable {
+pub(crate) enum Evictable {
     /// Any but those whose bytes wait for this worker.
     Stuck,
     /// Only those that have sent nothing for long.
@@ -58,16 +58,16 @@ pub(crate) struct Handshakes {
 }
 
 impl Handshakes {
-    pub(super) fn new(metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
         Self { queue: RefCell::default(), entered: Cell::new(0), metrics }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.queue.borrow().len()
     }
 
     /// A handshake begins.
-    pub(super) fn enter(
+    pub(crate) fn enter(
         self: &Rc<Self>,
         stream: TcpStream,
         watch: Rc<Watch>,
@@ -89,7 +89,7 @@ impl Handshakes {
     }
 
     /// Ends one for another, and gives its place; `None` if there is none that may go.
-    pub(super) fn evict(&self, now_ms: u64, evictable: Evictable) -> Option<Place> {
+    pub(crate) fn evict(&self, now_ms: u64, evictable: Evictable) -> Option<Place> {
         loop {
             let entry = self.next_to_go(now_ms, evictable)?;
             if socket::is_readable(&entry.stream) {
@@ -193,8 +193,8 @@ impl Drop for Ticket {
 mod tests {
     use super::*;
     use crate::{
+        places::totals::{Count, Totals},
         watch::{Expiry, Stage, Watches},
-        worker::totals::{Count, Totals},
     };
     use linerate_os::socket::connected_pair;
     use std::{

@@ -49,7 +49,7 @@ impl Counts {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Addresses {
+pub(crate) struct Addresses {
     /// Its keys are random: nobody outside can make addresses collide.
     hasher: RandomState,
     shards: [Mutex<HashMap<AddressKey, Counts>>; SHARDS],
@@ -63,14 +63,14 @@ impl Addresses {
 
     /// Whether nothing is left of any address.
     #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.shards.iter().all(|shard| shard.lock().is_ok_and(|counts| counts.is_empty()))
     }
 }
 
 /// A place among its address's, given back when dropped.
 #[derive(Debug)]
-pub(super) struct AddressPlace {
+pub(crate) struct AddressPlace {
     totals: Arc<Totals>,
     key: AddressKey,
     what: Count,
@@ -78,7 +78,7 @@ pub(super) struct AddressPlace {
 
 impl AddressPlace {
     /// `None` if the address has `limit` already.
-    pub(super) fn take(totals: &Arc<Totals>, address: IpAddr, what: Count, limit: usize) -> Option<Self> {
+    pub(crate) fn take(totals: &Arc<Totals>, address: IpAddr, what: Count, limit: usize) -> Option<Self> {
         let key = AddressKey::of(address);
         let mut shard = totals.addresses.shard(key);
         let count = shard.entry(key).or_default().of(what);

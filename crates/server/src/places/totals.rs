@@ -8,7 +8,7 @@ use crate::sync::{Arc, AtomicUsize, Ordering};
 /// What all workers share and change once a connection.
 #[derive(Debug)]
 pub(crate) struct Totals {
-    pub(super) addresses: Addresses,
+    pub(crate) addresses: Addresses,
     connections: AtomicUsize,
     handshakes: AtomicUsize,
     workers: usize,
@@ -16,7 +16,7 @@ pub(crate) struct Totals {
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Count {
+pub(crate) enum Count {
     Connections,
     Handshakes,
 }
@@ -40,17 +40,17 @@ impl Totals {
     }
 
     /// How many there are.
-    pub(super) fn now(&self, what: Count) -> usize {
+    pub(crate) fn now(&self, what: Count) -> usize {
         self.of(what).load(Ordering::Relaxed)
     }
 
     /// How many there are above `limit`, and how many of them one worker is to give up.
-    pub(super) fn excess_of_one_worker(&self, what: Count, limit: usize) -> usize {
+    pub(crate) fn excess_of_one_worker(&self, what: Count, limit: usize) -> usize {
         self.now(what).saturating_sub(limit).div_ceil(self.workers)
     }
 
     /// What of `limit` is one worker's, whatever the others have taken.
-    pub(super) fn share_of(&self, limit: usize) -> usize {
+    pub(crate) fn share_of(&self, limit: usize) -> usize {
         (limit / self.workers).max(1)
     }
 }
@@ -65,7 +65,7 @@ pub(crate) struct Place {
 impl Place {
     /// `None` where `limit` have been taken. One that is refused is at no time counted: it must not cost another, for which
     /// there is a place, that place.
-    pub(super) fn take(totals: &Arc<Totals>, what: Count, limit: usize) -> Option<Self> {
+    pub(crate) fn take(totals: &Arc<Totals>, what: Count, limit: usize) -> Option<Self> {
         let another = |count| (count < limit).then_some(count + 1);
         totals.of(what).fetch_update(Ordering::Relaxed, Ordering::Relaxed, another).ok()?;
         Some(Self { totals: Arc::clone(totals), what })
@@ -74,13 +74,13 @@ impl Place {
     /// The same for a worker that has `own` of them. Where others have taken what is its share of `limit`, it takes it back:
     /// they give up what is above theirs at their next sweep. So for that long there are at most the share of every worker but
     /// one more than `limit`.
-    pub(super) fn take_or_claim(totals: &Arc<Totals>, what: Count, limit: usize, own: usize) -> Option<Self> {
+    pub(crate) fn take_or_claim(totals: &Arc<Totals>, what: Count, limit: usize, own: usize) -> Option<Self> {
         Self::take(totals, what, limit)
             .or_else(|| (own < totals.share_of(limit)).then(|| Self::take_anyway(totals, what)))
     }
 
     /// Whatever the limit: room was made for it.
-    pub(super) fn take_anyway(totals: &Arc<Totals>, what: Count) -> Self {
+    pub(crate) fn take_anyway(totals: &Arc<Totals>, what: Count) -> Self {
         totals.of(what).fetch_add(1, Ordering::Relaxed);
         Self { totals: Arc::clone(totals), what }
     }

@@ -5,8 +5,7 @@ use crate::{
     access_log::AccessLog,
     descriptors::Reserve,
     metrics::{self, Metrics, Single},
-    placement::view,
-    report,
+    placement, report,
     snapshot::Snapshot,
 };
 use arc_swap::ArcSwap;
@@ -174,7 +173,11 @@ fn respond(responder: &Responder<'_>, method: Method<'_>, path: &str, state: &St
         }
         (Method::Get | Method::Head, "/placement") => {
             let plan = Arc::clone(&state.snapshots.load().plan);
-            responder.plain_error(Status::Ok, view::page(&plan, &state.workers).trim_end(), &mut page)
+            responder.plain_error(
+                Status::Ok,
+                placement::page::page(&plan, &state.workers).trim_end(),
+                &mut page,
+            )
         }
         (Method::Get | Method::Head, _) => {
             responder.plain_error(Status::NotFound, "Here are /healthz, /metrics and /placement.", &mut page)

@@ -10,9 +10,9 @@ use crate::{
     hot_file::HotFile,
     link::{Linger, Link},
     metrics::{Engine, Label as _},
-    placement::view::Recent,
     report,
     snapshot::Snapshot,
+    view::Recent,
     watch::{Expiry, Stage},
     workplace::Workplace,
 };

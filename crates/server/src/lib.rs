@@ -35,6 +35,7 @@ mod sites;
 mod snapshot;
 mod sync;
 mod tls_setup;
+mod view;
 mod watch;
 mod worker;
 mod workplace;

@@ -21,7 +21,7 @@ pub(crate) use close::Linger;
 use crate::{
     ending::Ending,
     metrics::Engine,
-    placement::view::Recent,
+    view::Recent,
     watch::{Stage, Watch},
     workplace::Workplace,
 };

@@ -9,7 +9,7 @@ pub(crate) use counter::Counter;
 pub(crate) use histogram::Histogram;
 pub(crate) use render::{Single, render};
 
-use crate::placement::view::View;
+use crate::view::View;
 use linerate_placement::{Decision, Lack, Reason};
 use std::{
     marker::PhantomData,

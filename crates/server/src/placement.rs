@@ -1,7 +1,7 @@
-//! Placement as the server uses it: what workers decide by ([`Plan`]), and what they tell of it ([`view`]).
+//! Placement as the server uses it: what workers decide by ([`Plan`]), and what they tell of it ([`page`]).
 
 mod calibration;
-pub(crate) mod view;
+pub(crate) mod page;
 pub(crate) mod worker_placer;
 
 pub use calibration::default_calibration;

@@ -1,10 +1,10 @@
 //! A worker's placer with what it is fed and what it reports: the server's plan, timed turns, recent decisions.
 
-use super::{
-    Plan,
+use super::Plan;
+use crate::{
+    metrics::KernelRefused,
     view::{Recent, Ring, View},
 };
-use crate::metrics::KernelRefused;
 use linerate_os::{kernel_tls, usage};
 use linerate_placement::{
     Capabilities, Cipher, Combination, ConnectionSignals, Decision, Engine, MachineSignals, Mode, Placer,

@@ -1,80 +1,15 @@
-//! What a worker tells about its decisions: published by its heartbeat, read by the admin page.
+//! The admin page about placement: what is decided by, what it comes to, and what was decided.
 
 use super::{Basis, Plan};
-use crate::metrics::Metrics;
+use crate::{
+    metrics::Metrics,
+    view::{OTHERS, View},
+};
 use linerate_figures as figures;
-use linerate_placement::{Cipher, Combination, Decision, Engine, Mode, Observed, Placer, Reason};
+use linerate_placement::{Cipher, Combination, Engine, Mode, Placer, Reason, Version};
 use std::{fmt::Write, sync::Arc};
 
-/// The latest decisions that are kept.
-const RECENT: usize = 16;
-/// Engines that a connection can move to.
-const OTHERS: [Engine; 2] = [Engine::Kernel, Engine::Nic];
-
-/// A decision, and what it was about.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Recent {
-    pub(crate) decision: Decision,
-    pub(crate) combination: Combination,
-    /// Of content.
-    pub(crate) content_bytes: u64,
-    /// When the response ended, in milliseconds since the worker began.
-    pub(crate) at_ms: u64,
-}
-
-/// The latest decisions, the oldest overwritten first.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Ring {
-    entries: [Option<Recent>; RECENT],
-    next: usize,
-}
-
-impl Ring {
-    pub(crate) fn push(&mut self, recent: Recent) {
-        self.entries[self.next] = Some(recent);
-        self.next = (self.next + 1) % RECENT;
-    }
-
-    /// The latest first.
-    fn latest(&self) -> impl Iterator<Item = &Recent> {
-        (1..=RECENT).filter_map(|back| self.entries[(self.next + RECENT - back) % RECENT].as_ref())
-    }
-}
-
-/// A worker's placement, as of its last heartbeat.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct View {
-    ring: Ring,
-    /// By engine (kernel, adapter) and cipher.
-    saved_ns_per_byte: [[f64; Cipher::ALL.len()]; OTHERS.len()],
-    break_even_bytes: [[Option<u64>; Cipher::ALL.len()]; OTHERS.len()],
-    observed: [[Observed; Cipher::ALL.len()]; Engine::ALL.len()],
-    set_ups_per_s: f64,
-    /// What a set-up has to save; `None`: there is none left.
-    price_ns: Option<f64>,
-    cpu_left: f64,
-    now_ms: u64,
-}
-
-impl View {
-    pub(crate) fn of(placer: &Placer, ring: &Ring, cpu_left: f64, now_ms: u64) -> Self {
-        let each = |engine: Engine| Cipher::ALL.map(|cipher| placer.learner().observed(engine, cipher));
-        Self {
-            ring: ring.clone(),
-            saved_ns_per_byte: OTHERS
-                .map(|engine| Cipher::ALL.map(|cipher| placer.saved_ns_per_byte(engine, cipher))),
-            break_even_bytes: OTHERS
-                .map(|engine| Cipher::ALL.map(|cipher| placer.break_even_bytes(engine, cipher))),
-            observed: Engine::ALL.map(each),
-            set_ups_per_s: placer.budget().rate_per_s(),
-            price_ns: placer.budget().price_ns(),
-            cpu_left,
-            now_ms,
-        }
-    }
-}
-
-/// The admin page: what is decided by, what it comes to, and what was decided.
+/// The page's text.
 // Writing to a String cannot fail: the results of `writeln!` are dropped on purpose.
 pub(crate) fn page(plan: &Plan, workers: &[Arc<Metrics>]) -> String {
     let views: Vec<View> = workers.iter().map(|worker| worker.placement_view()).collect();
@@ -120,7 +55,7 @@ fn by_cost(plan: &Plan, views: &[View], page: &mut String) {
     );
     for (other, engine) in OTHERS.into_iter().enumerate() {
         for (index, cipher) in Cipher::ALL.into_iter().enumerate() {
-            let combination = Combination { version: linerate_placement::Version::Tls13, cipher };
+            let combination = Combination { version: Version::Tls13, cipher };
             let lack = plan.capabilities(combination).of(engine).lack();
             let carried = lack.map_or("yes".to_owned(), |lack| lack.label().to_owned());
             let saved_ns: f64 = views.iter().map(|view| view.saved_ns_per_byte[other][index]).sum::<f64>()
@@ -201,27 +136,5 @@ fn latest(views: &[View], page: &mut String) {
                 recent.decision
             );
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use linerate_placement::Version;
-
-    #[test]
-    fn the_latest_come_first_and_the_oldest_are_forgotten() {
-        let mut ring = Ring::default();
-        assert_eq!(ring.latest().count(), 0);
-        for at_ms in 0..40 {
-            ring.push(Recent {
-                decision: Decision { engine: Engine::User, reason: Reason::MovedBefore },
-                combination: Combination { version: Version::Tls13, cipher: Cipher::Aes128Gcm },
-                content_bytes: 1,
-                at_ms,
-            });
-        }
-        let times: Vec<u64> = ring.latest().map(|recent| recent.at_ms).collect();
-        assert_eq!(times, (24..40).rev().collect::<Vec<u64>>());
     }
 }

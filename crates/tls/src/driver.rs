@@ -186,7 +186,10 @@ impl<C: Connection> Driver<C> {
         while self.common().wants_write() {
             let UnbufferedStatus { state, .. } = self.connection.process(&mut []);
             let Ok(ConnectionState::EncodeTlsData(chunk)) = state else { break };
-            is_said |= encode(chunk, outgoing).is_ok();
+            if encode(chunk, outgoing).is_err() {
+                break;
+            }
+            is_said = true;
         }
         is_said
     }

@@ -95,24 +95,22 @@ labelled! {
 impl From<&Reason> for KernelRefused {
     /// The counter of connections that stay on the user engine for it, though they were meant for the kernel.
     fn from(reason: &Reason) -> Self {
-        let Reason::Lacking(lack) = reason else {
-            return match reason {
-                Reason::RecordLimit { .. } => Self::RecordLimit,
-                Reason::NotConnected => Self::NotConnected,
-                Reason::BeforeReload => Self::Older,
+        match reason {
+            Reason::RecordLimit { .. } => Self::RecordLimit,
+            Reason::NotConnected => Self::NotConnected,
+            Reason::BeforeReload => Self::Older,
+            Reason::Lacking(lack) => match lack {
+                Lack::Module => Self::Module,
+                Lack::NotInKernel(_) => Self::Cipher,
+                Lack::SelfTest(_) => Self::SelfTest,
+                Lack::NoAdapter | Lack::BondMode(_) | Lack::BondPolicy(_) | Lack::NotBeneath(_) => {
+                    Self::NoAdapter
+                }
+                Lack::FeatureOff(_) => Self::FeatureOff,
+                Lack::CipherNotInNic(_) | Lack::VersionNotInNic { .. } => Self::NotInNic,
+                Lack::AdapterRefuses { .. } | Lack::AdapterGoesFirst => Self::AdapterRefuses,
                 _ => Self::System,
-            };
-        };
-        match lack {
-            Lack::Module => Self::Module,
-            Lack::NotInKernel(_) => Self::Cipher,
-            Lack::SelfTest(_) => Self::SelfTest,
-            Lack::NoAdapter | Lack::BondMode(_) | Lack::BondPolicy(_) | Lack::NotBeneath(_) => {
-                Self::NoAdapter
-            }
-            Lack::FeatureOff(_) => Self::FeatureOff,
-            Lack::CipherNotInNic(_) | Lack::VersionNotInNic { .. } => Self::NotInNic,
-            Lack::AdapterRefuses { .. } | Lack::AdapterGoesFirst => Self::AdapterRefuses,
+            },
             _ => Self::System,
         }
     }

@@ -84,9 +84,4 @@ impl Wire {
         }
         Ok(())
     }
-
-    /// Whether the peer's system has acknowledged all that was sent.
-    pub(super) fn peer_has_all(&self) -> bool {
-        socket::unacknowledged_bytes(&self.stream).is_none_or(|bytes| bytes == 0)
-    }
 }

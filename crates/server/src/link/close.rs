@@ -1,6 +1,6 @@
 //! The end of a connection.
 
-use super::{Link, Protection};
+use super::{Link, Protection, secure::Secure, wire::Wire};
 use crate::{
     ending::Ending,
     metrics::Engine,
@@ -41,17 +41,10 @@ impl<K: KeySource> Link<K> {
             Ending::Expired(Expiry::Deadline(Stage::Sending) | Expiry::TooSlow) => return,
             _ => {}
         }
-        if let Protection::Tls(secure) = &mut self.protection
-            && !secure.channel.sending_is_closed()
-            && secure.channel.alert(AlertDescription::CloseNotify, secure.unsent.behind()).is_err()
-        {
-            return;
-        }
         self.wire.watch.reset();
         self.begin(Stage::Closing);
         if let Protection::Tls(secure) = &mut self.protection
-            && (secure.flush(&mut self.wire).await.is_err()
-                || secure.wait_for_departure(&self.wire).await.is_err())
+            && secure.finish(&mut self.wire).await.is_err()
         {
             return;
         }
@@ -117,5 +110,18 @@ impl<K: KeySource> Link<K> {
             }
         }
         Ok(())
+    }
+}
+
+impl<K: KeySource> Secure<K> {
+    /// Seals `close_notify`, unless an alert has ended the sending side, and waits until all that is sealed has left.
+    async fn finish(&mut self, wire: &mut Wire) -> Result<(), Ending> {
+        if !self.channel.sending_is_closed() {
+            self.channel
+                .alert(AlertDescription::CloseNotify, self.unsent.behind())
+                .map_err(Ending::Record)?;
+        }
+        self.flush(wire).await?;
+        self.wait_for_departure(wire).await
     }
 }

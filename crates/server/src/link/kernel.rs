@@ -131,7 +131,7 @@ impl<K: KeySource> Secure<K> {
             }
             Target::None(lack) => {
                 let reason = Reason::Lacking(lack);
-                self.count_refusal(wire, (&reason).into());
+                self.count_refusal(wire, &reason);
                 Ok(Promotion::NotThisTime(reason))
             }
         }
@@ -154,7 +154,7 @@ impl<K: KeySource> Secure<K> {
 
     /// The connection stays on the user engine for good.
     fn refuse(&mut self, wire: &Wire, reason: Reason) -> Promotion {
-        self.count_refusal(wire, (&reason).into());
+        self.count_refusal(wire, &reason);
         Promotion::Never(reason)
     }
 

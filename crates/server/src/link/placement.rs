@@ -1,7 +1,7 @@
 //! The engine of each response: decided when the response begins, moved to at a record boundary, reported at its end.
 
 use super::{kernel::Promotion, secure::Secure, wire::Wire};
-use crate::{ending::Ending, metrics::KernelRefused};
+use crate::ending::Ending;
 use linerate_os::socket;
 use linerate_placement::{Again, ConnectionSignals, Decision, Engine, Reason};
 use linerate_record::KeySource;
@@ -125,15 +125,15 @@ impl<K: KeySource> Secure<K> {
         if placement.next == Next::Nothing && again == Again::Never {
             placement.is_settled = true;
         }
-        if let Some(refused) = placer.refused(&decision.reason) {
-            self.count_refusal(wire, refused);
+        if placer.is_refusal(&decision.reason) {
+            self.count_refusal(wire, &decision.reason);
         }
     }
 
     /// A connection that was meant for kernel or adapter and stays is counted once.
-    pub(super) fn count_refusal(&mut self, wire: &Wire, refused: KernelRefused) {
+    pub(super) fn count_refusal(&mut self, wire: &Wire, reason: &Reason) {
         if !std::mem::replace(&mut self.placement.is_refusal_counted, true) {
-            wire.workplace.metrics.refuse_kernel(refused);
+            wire.workplace.metrics.refuse_kernel(reason.into());
         }
     }
 

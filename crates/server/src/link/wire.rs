@@ -127,8 +127,13 @@ impl Wire {
         else {
             return false;
         };
-        let is_waited_for = socket::unacknowledged_bytes(&self.stream).is_some_and(|bytes| bytes > 0);
-        is_waited_for && taken_bytes.saturating_mul(1000) < least_bytes_per_s.saturating_mul(elapsed_ms)
+        !self.peer_has_all()
+            && taken_bytes.saturating_mul(1000) < least_bytes_per_s.saturating_mul(elapsed_ms)
+    }
+
+    /// Whether the peer's system has acknowledged all that was sent.
+    pub(super) fn peer_has_all(&self) -> bool {
+        socket::unacknowledged_bytes(&self.stream).is_none_or(|bytes| bytes == 0)
     }
 
     /// Tells the runtime that a system call, made around it, found the socket not ready: the next wait really waits.

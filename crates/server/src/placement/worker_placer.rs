@@ -1,10 +1,7 @@
 //! A worker's placer with what it is fed and what it reports: the server's plan, timed turns, recent decisions.
 
 use super::Plan;
-use crate::{
-    metrics::KernelRefused,
-    view::{Recent, Ring, View},
-};
+use crate::view::{Recent, Ring, View};
 use linerate_os::{kernel_tls, usage};
 use linerate_placement::{
     Capabilities, Cipher, Combination, ConnectionSignals, Decision, Engine, MachineSignals, Mode, Placer,
@@ -67,15 +64,13 @@ impl WorkerPlacer {
         self.plan.borrow().policy.mode == Mode::Auto
     }
 
-    /// The counter of connections that were meant for the kernel and stay for this reason; `None` if nobody meant them for
-    /// it.
-    pub(crate) fn refused(&self, reason: &Reason) -> Option<KernelRefused> {
-        let was_meant = match reason {
+    /// Whether a connection that stays for this reason was meant for the kernel or the adapter.
+    pub(crate) fn is_refusal(&self, reason: &Reason) -> bool {
+        match reason {
             Reason::RecordLimit { .. } => true,
             Reason::Lacking(_) => !self.is_auto(),
             _ => false,
-        };
-        was_meant.then(|| reason.into())
+        }
     }
 
     /// What carries the response from here on; see [`Placer::decide`]. The clock is asked only where an adapter could take

@@ -19,7 +19,10 @@ pub use departure::Departure;
 pub use report::{note, tried};
 pub use switch::{Prepared, Refusal, after_control, prepare, promote, settle};
 
-use crate::{Fault, Queue, Turn, plain};
+use crate::{
+    Fault, Queue, Turn,
+    plain::{self, LastPage},
+};
 use linerate_os::kernel_tls::Calls;
 use linerate_record::{Channel, KeySource, MAX_PLAINTEXT_BYTES, RecordError};
 use std::{io, os::fd::BorrowedFd};
@@ -71,7 +74,7 @@ pub fn turn<K: KeySource>(
     }
     // INV-LIMIT-1: no call makes more records than are left.
     let left_bytes = bytes_for(channel.remaining_records());
-    let turn = plain::turn(calls, socket, queue, limit_bytes.min(left_bytes))?;
+    let turn = plain::turn(calls, socket, queue, limit_bytes.min(left_bytes), LastPage::Copied)?;
     if let Turn::Sent(bytes) | Turn::Full(bytes) = turn {
         channel.spend(records_at_most(bytes));
     }

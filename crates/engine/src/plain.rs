@@ -3,8 +3,8 @@
 //!
 //! What `sendfile` puts into a socket is not a copy: until the peer has acknowledged it the kernel sends from the file's
 //! pages, as they are then. Nobody can call back what was overwritten meanwhile and has arrived; but a response without its
-//! end is not whole. The last page of a file's range is therefore copied, and goes only after the file was found unchanged
-//! behind all that went before (INV-FILE-1). What is small is copied as a whole: head, content, and one `send`.
+//! end is not whole. The end of a file's range therefore goes only after the file was found unchanged (INV-FILE-1). What is
+//! small is copied as a whole: head, content, and one `send`.
 
 use crate::{
     Fault, FileRange, Queue, Turn,
@@ -29,8 +29,19 @@ const PROBE_STEP_BYTES: u64 = 128 * 1024;
 /// What is copied together and leaves by one call, at most: whole responses up to this.
 pub const COPIED_BYTES: usize = 16 * 1024;
 
-/// The last page of a range, or what there is of it, is held back and copied.
+/// The last page of a range, or what there is of it, where it is held back and copied.
 pub(crate) const LAST_BYTES: usize = 4 * 1024;
+
+/// How the end of a file's range leaves, if the range is longer than [`COPIED_BYTES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastPage {
+    /// As a copy, behind a look at the file. Where the kernel seals what `sendfile` takes, nothing that went before can
+    /// change any more, so a response that is whole is of one file.
+    Copied,
+    /// Like all that went before, by the last `sendfile`, which begins with the look. In the clear the socket holds the
+    /// file's pages until they are acknowledged. A copied end would promise nothing more than that, and costs two calls.
+    InPlace,
+}
 
 /// Sends what comes next in `queue`, at most `limit_bytes`, without waiting, and strikes it off.
 ///
@@ -41,6 +52,7 @@ pub fn turn(
     socket: BorrowedFd<'_>,
     queue: &mut Queue,
     limit_bytes: u64,
+    last_page: LastPage,
 ) -> Result<Turn, Fault> {
     let (mut copied_bytes, mut copied_parts) = (0, 0);
     for part in queue.upcoming(limit_bytes) {
@@ -57,7 +69,7 @@ pub fn turn(
             let asked_bytes = bytes.len() as u64;
             Handed::Over { sent: calls.send(socket, bytes, follows(queue, asked_bytes)), asked_bytes }
         }
-        Some(Part::File(part)) if copied_parts == 0 => send_file(calls, socket, &part)?,
+        Some(Part::File(part)) if copied_parts == 0 => send_file(calls, socket, &part, last_page)?,
         // Memory is cleared first: no more of it than is mostly needed.
         Some(_) if copied_bytes <= LAST_BYTES as u64 => {
             send_copied::<LAST_BYTES>(calls, socket, queue, copied_bytes)?
@@ -87,20 +99,27 @@ enum Handed {
     Cold(FileRange),
 }
 
-/// Hands a part of a file to the kernel, but for its end.
+/// Hands a part of a file to the kernel, but for an end that is to be copied.
 fn send_file(
     calls: &(impl Calls + ?Sized),
     socket: BorrowedFd<'_>,
     part: &FilePart<'_>,
+    last_page: LastPage,
 ) -> Result<Handed, Fault> {
     let Range { start, mut end } = part.range;
-    if part.is_end {
+    if part.is_end && last_page == LastPage::Copied {
         // It is longer than what is copied, so something is left.
         end = (end - 1) / LAST_BYTES as u64 * LAST_BYTES as u64;
     }
     let file = part.source.file();
     if let Some(offset) = first_cold(file, &(start..end)).map_err(Fault::Unreadable)? {
         return Ok(Handed::Cold(part.behind(offset - start)));
+    }
+    if part.is_end
+        && last_page == LastPage::InPlace
+        && let Some(change) = part.source.change(Moment::AtTheEnd).map_err(Fault::Unreadable)?
+    {
+        return Err(change.into());
     }
     let asked_bytes = end - start;
     // Bounded by the caller's limit, which is far below usize::MAX.
@@ -202,10 +221,11 @@ mod tests {
         queue: &mut Queue,
         received: &mut Vec<u8>,
         until_left_bytes: u64,
+        last_page: LastPage,
     ) -> Option<Change> {
         let mut limits_bytes = [40_009, 7_001, 20_011].into_iter().cycle();
         while queue.remaining_bytes() > until_left_bytes {
-            match turn(&System, ours.as_fd(), queue, limits_bytes.next().unwrap()) {
+            match turn(&System, ours.as_fd(), queue, limits_bytes.next().unwrap(), last_page) {
                 Err(Fault::Changed(change)) => return Some(change),
                 Ok(Turn::Sent(_)) => {}
                 Ok(Turn::Full(_)) => {
@@ -222,7 +242,9 @@ mod tests {
 
     #[test]
     fn every_byte_arrives_in_order_at_any_length() {
-        for length in [0, 1, 4_095, 4_096, 4_097, 16_383, 16_384, 16_385, 32_769, FILE_BYTES] {
+        let lengths = [0, 1, 4_095, 4_096, 4_097, 16_383, 16_384, 16_385, 32_769, FILE_BYTES];
+        let with = |last_page| lengths.map(|length| (length, last_page));
+        for (length, last_page) in [with(LastPage::Copied), with(LastPage::InPlace)].concat() {
             let (ours, mut theirs) = connected_pair(Some(8192)).unwrap();
             let file = OpenFile::of(file()).unwrap();
             let mut queue = Queue::from_iter([
@@ -232,14 +254,14 @@ mod tests {
                 Piece::file(&file, 7..11),
             ]);
             let mut received = Vec::new();
-            assert_eq!(send(&ours, &mut theirs, &mut queue, &mut received, 0), None);
+            assert_eq!(send(&ours, &mut theirs, &mut queue, &mut received, 0, last_page), None);
             drop(ours);
             theirs.set_nonblocking(false).unwrap();
             theirs.read_to_end(&mut received).unwrap();
             let body = content();
             assert!(
                 received == [b"head", &body[..length as usize], b"--", &body[7..11]].concat(),
-                "{length}"
+                "{length}, {last_page:?}"
             );
         }
     }
@@ -247,7 +269,9 @@ mod tests {
     /// INV-FILE-1: what went before may be of the changed file, so the end does not go.
     #[test]
     fn the_end_of_a_changed_file_does_not_leave() {
-        for told in [Change::Overwritten, Change::CutShort(FILE_BYTES - 1)] {
+        let told = [Change::Overwritten, Change::CutShort(FILE_BYTES - 1)];
+        let with = |last_page| told.map(|change| (change, last_page));
+        for (told, last_page) in [with(LastPage::Copied), with(LastPage::InPlace)].concat() {
             // In the middle, and when there is nothing left to be read but the end.
             for left_bytes in [FILE_BYTES / 2, COPIED_BYTES as u64 + 1] {
                 let (ours, mut theirs) = connected_pair(Some(8192)).unwrap();
@@ -260,15 +284,27 @@ mod tests {
                     Piece::Bytes(b"--".to_vec()),
                 ]);
                 let mut received = Vec::new();
-                assert_eq!(send(&ours, &mut theirs, &mut queue, &mut received, left_bytes), None);
+                assert_eq!(send(&ours, &mut theirs, &mut queue, &mut received, left_bytes, last_page), None);
                 match told {
                     Change::Overwritten => assert_eq!(file.write_at(b"other", 3).unwrap(), 5),
                     Change::CutShort(length_bytes) => file.set_len(length_bytes).unwrap(),
                 }
-                let changed = send(&ours, &mut theirs, &mut queue, &mut received, 0);
-                assert_eq!(changed, Some(told), "{left_bytes}");
+                let changed = send(&ours, &mut theirs, &mut queue, &mut received, 0, last_page);
+                assert_eq!(changed, Some(told), "{left_bytes}, {last_page:?}");
                 assert!(!queue.is_done());
             }
         }
+    }
+
+    /// INV-FILE-1: the `sendfile` that would end the response begins with the look.
+    #[test]
+    fn the_end_of_a_changed_file_does_not_leave_in_place() {
+        let (ours, _theirs) = connected_pair(None).unwrap();
+        let file = file();
+        let source = OpenFile::of(file.try_clone().unwrap()).unwrap();
+        let mut queue = Queue::from_iter([Piece::file(&source, 0..FILE_BYTES)]);
+        assert_eq!(file.write_at(b"other", 3).unwrap(), 5);
+        let ended = turn(&System, ours.as_fd(), &mut queue, 2 * FILE_BYTES, LastPage::InPlace);
+        assert!(matches!(ended, Err(Fault::Changed(Change::Overwritten))), "{ended:?}");
     }
 }

@@ -7,7 +7,8 @@ use crate::{
     watch::Stage,
 };
 use linerate_engine::{
-    Queue, Turn, plain,
+    Queue, Turn,
+    plain::{self, LastPage},
     user::{Sealed, Sizing},
 };
 use linerate_os::{
@@ -56,10 +57,7 @@ impl<K: KeySource> Link<K> {
                     Ok(())
                 };
             }
-            if !corked
-                && self.engine() != Engine::User
-                && queue.remaining_bytes() > plain::COPIED_BYTES as u64
-            {
+            if !corked && self.leaves_by_several_calls(queue.remaining_bytes()) {
                 corked = true;
                 socket::hold_small_segments(&self.wire.stream, true).map_err(Ending::Socket)?;
             }
@@ -97,12 +95,22 @@ impl<K: KeySource> Link<K> {
         }
     }
 
+    /// Whether `sendfile` would be called more than once: each call but the last would end with a segment that is not full.
+    fn leaves_by_several_calls(&self, left_bytes: u64) -> bool {
+        match self.engine() {
+            Engine::User => false,
+            Engine::Plain => left_bytes > self.wire.workplace.tuning.get().quantum_bytes,
+            // The end is a call of its own (`LastPage::Copied`).
+            Engine::Kernel | Engine::Nic => left_bytes > plain::COPIED_BYTES as u64,
+        }
+    }
+
     /// A turn of the engine that carries the connection.
     pub(super) fn turn(&mut self, queue: &mut Queue) -> Result<Turn, Ending> {
         match &mut self.protection {
             Protection::Plain => {
                 let quantum_bytes = self.wire.workplace.tuning.get().quantum_bytes;
-                Ok(plain::turn(&System, self.wire.stream.as_fd(), queue, quantum_bytes)?)
+                Ok(plain::turn(&System, self.wire.stream.as_fd(), queue, quantum_bytes, LastPage::InPlace)?)
             }
             Protection::Tls(secure) => secure.turn(&self.wire, queue),
         }

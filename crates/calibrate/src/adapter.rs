@@ -321,7 +321,7 @@ pub(crate) fn nobody_there() -> String {
 /// By which interface it goes there.
 fn interface(way: &Way, peer: SocketAddr) -> io::Result<String> {
     let connection = way.connect()?;
-    adapter::towards(connection.socket.local_addr()?.ip(), peer.ip())
+    adapter::towards(&connection.socket, connection.socket.local_addr()?.ip(), peer.ip())
 }
 
 /// What stands beneath an interface. `/sys` alone tells, and may show another namespace: then it stands alone.

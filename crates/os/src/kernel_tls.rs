@@ -159,10 +159,10 @@ impl Calls for System {
     }
 
     fn leaves_by(&self, socket: BorrowedFd<'_>) -> io::Result<String> {
-        let socket = socket2::SockRef::from(&socket);
-        let addresses = socket.local_addr()?.as_socket().zip(socket.peer_addr()?.as_socket());
+        let both = socket2::SockRef::from(&socket);
+        let addresses = both.local_addr()?.as_socket().zip(both.peer_addr()?.as_socket());
         let (local, peer) = addresses.ok_or(io::ErrorKind::Unsupported)?;
-        crate::adapter::towards(local.ip(), peer.ip())
+        crate::adapter::towards(socket, local.ip(), peer.ip())
     }
 
     fn handed_over(&self) -> io::Result<HandedOver> {

@@ -130,6 +130,23 @@ impl Placer {
         }
     }
 
+    /// Whether a connection may be moved if all engines can be had. Where not, nobody needs to ask what can be had: that
+    /// costs system calls.
+    #[must_use]
+    pub fn may_move(&self, connection: &ConnectionSignals) -> bool {
+        let pays = |engine: Engine| {
+            self.worths[engine as usize][connection.combination.cipher as usize].pays_for(connection)
+        };
+        match (self.policy.mode, connection.engine) {
+            (_, Engine::Nic) | (Mode::Fixed { engine: Engine::User, .. }, _) => false,
+            (_, Engine::Kernel) => self.policy.nic_mode.can_enter_from_kernel(),
+            (Mode::Fixed { .. }, Engine::User) => true,
+            (Mode::Auto, Engine::User) => {
+                connection.left_bytes >= Self::TRIAL_BYTES || Self::OTHERS.into_iter().any(pays)
+            }
+        }
+    }
+
     /// What carries the response from here on. A decision to move to the adapter spends a set-up, whatever becomes of it.
     ///
     /// `retransmitted` tells the part (0 to 1) of the connection's bytes that were sent again, if that is known. It is

@@ -1,16 +1,17 @@
 //! By which interface a connection leaves.
 
-use std::{io, net::IpAddr};
+use std::{io, net::IpAddr, os::fd::AsFd};
 
-/// The name of the interface by which the kernel sends from `local` to `peer`, by its routing table as it is now.
+/// The name of the interface by which the kernel sends from `local` to `peer`, by its routing table as it is now. Any
+/// `socket` of this network namespace will do to ask for a name.
 ///
 /// Rules that look at marks, users or ports may send a connection elsewhere: this is to be taken for what is likely.
 ///
 /// # Errors
 /// The kernel's: no route, or netlink is refused.
-pub fn towards(local: IpAddr, peer: IpAddr) -> io::Result<String> {
+pub fn towards(socket: impl AsFd, local: IpAddr, peer: IpAddr) -> io::Result<String> {
     use crate::netlink;
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
+    use rustix::net::{AddressFamily, netdevice};
 
     // RTM_GETROUTE, RTA_DST, RTA_SRC and RTA_OIF of include/uapi/linux/rtnetlink.h.
     const GET_ROUTE: u16 = 26;
@@ -36,8 +37,6 @@ pub fn towards(local: IpAddr, peer: IpAddr) -> io::Result<String> {
         .and_then(|attributes| netlink::attribute(attributes, INTERFACE))
         .and_then(|value| netlink::number(value, 0))
         .ok_or(io::ErrorKind::InvalidData)?;
-    // Any socket of this network namespace will do to ask for a name.
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     Ok(netdevice::index_to_name(socket, interface)?)
 }
 
@@ -47,9 +46,10 @@ mod tests {
 
     #[test]
     fn what_is_local_leaves_by_loopback() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
             let address: IpAddr = address.parse().unwrap();
-            match towards(address, address) {
+            match towards(&socket, address, address) {
                 Ok(interface) => assert_eq!(interface, "lo", "{address}"),
                 Err(error) if address.is_ipv6() => {
                     eprintln!("SKIPPED what_is_local_leaves_by_loopback: {address}: {error}");

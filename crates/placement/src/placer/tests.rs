@@ -61,6 +61,35 @@ fn a_response_moves_when_it_pays_for_it() {
 }
 
 #[test]
+fn a_connection_that_may_not_move_does_not_whatever_can_be_had() {
+    let try_all = Policy { trial_every: 1, learning: true, ..Policy::default() };
+    let fixed = Mode::Fixed { engine: Engine::Kernel, from_bytes: 0, after_bytes: 0 };
+    let mut asked = Vec::new();
+    for policy in [Policy::default(), try_all, Policy { mode: fixed, ..Policy::default() }] {
+        for left_bytes in [0, 1, 10_000, 99_999, 100_001, 1 << 20, 5_000_001] {
+            for (engine, sent_before_bytes) in [
+                (Engine::User, 0),
+                (Engine::User, 91_000),
+                (Engine::User, 9_000_000),
+                (Engine::Kernel, 91_000),
+                (Engine::Nic, 91_000),
+            ] {
+                let connection = ConnectionSignals { engine, sent_before_bytes, ..fresh(left_bytes) };
+                for can in [kernel_only(), with_nic(), Capabilities { nic: TAKEN, ..kernel_only() }] {
+                    let mut placer = Placer::new(policy, costs());
+                    let may_move = placer.may_move(&connection);
+                    let moves = placer.decide(&can, &connection, 0, || None).engine != engine;
+                    assert!(may_move || !moves, "{connection:?}");
+                    asked.push(may_move);
+                }
+            }
+        }
+    }
+    assert!(asked.contains(&true) && asked.contains(&false));
+    assert!(!placer().may_move(&fresh(99_999)) && placer().may_move(&fresh(100_001)));
+}
+
+#[test]
 fn what_was_sent_before_predicts_what_comes() {
     let mut placer = placer();
     let mut decide = |before| {

@@ -6,9 +6,6 @@ use linerate_os::socket;
 use linerate_placement::{Again, ConnectionSignals, Decision, Engine, Reason};
 use linerate_record::KeySource;
 
-/// With fewer bytes nobody asks by which adapter a connection leaves.
-const LEAST_FOR_ADAPTER_BYTES: u64 = 32 << 10;
-
 /// What is to be done at the next record boundary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Next {
@@ -101,10 +98,8 @@ impl<K: KeySource> Secure<K> {
 
     fn decide(&mut self, wire: &Wire, left_bytes: u64) {
         let signals = self.signals(left_bytes);
-        // No adapter is worth a question for less.
-        let may_pay = signals.left_bytes + signals.sent_before_bytes >= LEAST_FOR_ADAPTER_BYTES;
         let placer = &wire.workplace.placer;
-        let can = self.capabilities(wire, may_pay || !placer.is_auto());
+        let can = self.capabilities(wire, placer.may_move(&signals));
         let decision = placer.decide(&can, &signals, || socket::retransmitted_share(&wire.stream));
         let again = decision.reason.again();
         let placement = &mut self.placement;

@@ -64,6 +64,11 @@ impl WorkerPlacer {
         self.plan.borrow().policy.mode == Mode::Auto
     }
 
+    /// Whether a connection may be moved at all; see [`Placer::may_move`].
+    pub(crate) fn may_move(&self, connection: &ConnectionSignals) -> bool {
+        self.placer.borrow().may_move(connection)
+    }
+
     /// Whether a connection that stays for this reason was meant for the kernel or the adapter.
     pub(crate) fn is_refusal(&self, reason: &Reason) -> bool {
         match reason {

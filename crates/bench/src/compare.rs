@@ -300,7 +300,7 @@ fn values(run: &ExperimentRun, point: &Point, quantity: &Quantity, relative_to: 
 }
 
 /// The point of the server `name` that a point is to be held against: the same but for variables that mean nothing to it.
-fn counterpart<'a>(run: &'a ExperimentRun, point: &Point, name: &str) -> Option<&'a Point> {
+pub(crate) fn counterpart<'a>(run: &'a ExperimentRun, point: &Point, name: &str) -> Option<&'a Point> {
     run.points.iter().find(|other| {
         let is_alike = |(variable, value)| point.variables.get(variable) == Some(value);
         other.server == name && other.variables.iter().all(is_alike)

@@ -17,6 +17,7 @@ mod cores;
 pub mod definition;
 mod error;
 mod files;
+mod floor;
 pub mod network;
 pub mod nginx;
 mod plan;

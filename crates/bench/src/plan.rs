@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use crate::definition::{CacheState, Definition, Workload, is_of_tls};
 use crate::result::Variable;
 
-/// What a slice takes beside warm-up and measured time, in seconds: starting the client, settling, reading counters.
-const SLICE_OVERHEAD_S: f64 = 0.35;
+/// What a slice takes beside warm-up and measured time, in seconds: starting the client, settling, reading counters, and what a
+/// byte costs without a server.
+const SLICE_OVERHEAD_S: f64 = 0.42;
 
 /// Opening a connection and shaking hands, in seconds: so much longer is the warm-up for each.
 const CONNECTION_S: f64 = 0.000_3;

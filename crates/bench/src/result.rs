@@ -46,6 +46,9 @@ pub struct ExperimentRun {
     pub quick: bool,
     /// The command line of the whole run.
     pub command: Vec<String>,
+    /// What no server that seals in software goes below, where servers encrypt; why there is none, otherwise.
+    #[serde(default)]
+    pub floor: Reading<Vec<FloorPoint>>,
     /// What it ran on: group ("kernel", "cpu", "network", …), then fact, then value.
     pub environment: BTreeMap<String, BTreeMap<String, Reading<String>>>,
     /// What was measured, in the order of the definition.
@@ -208,6 +211,48 @@ pub struct Measurement {
     pub retransmitted_segments: Reading<u64>,
     /// What changed in `/proc/net/tls_stat`: which engine really ran.
     pub tls_stat: Reading<BTreeMap<String, u64>>,
+    /// What sealing and copying a byte cost on the servers' cores, right after the round of a server that encrypts.
+    #[serde(default)]
+    pub seal_and_copy: Reading<SealAndCopy>,
+}
+
+/// What sealing and copying a byte costs a core, without any server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SealAndCopy {
+    /// "AES-256-GCM".
+    pub cipher: String,
+    /// Plaintext of a record.
+    pub record_bytes: u32,
+    /// CPU time of sealing, in seconds per GB (1e9) of plaintext.
+    pub seal_s_per_gb: f64,
+    /// CPU time of one copy, in seconds per GB (1e9) of plaintext.
+    pub copy_s_per_gb: f64,
+}
+
+/// The floor of servers that encrypt, at one value of the sweep. It is computed: no server has run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FloorPoint {
+    /// [`Point::variables`] of the servers that it is the floor of.
+    pub variables: BTreeMap<String, Variable>,
+    /// The server without TLS whose cost is a part of it.
+    pub plaintext: String,
+    /// Beside the rounds of the servers; nothing where plaintext or sealing was not measured.
+    pub rounds: Vec<Option<FloorRound>>,
+}
+
+/// The floor in one round: a sum, and what it is the sum of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FloorRound {
+    /// The cipher alone, in seconds of CPU time per GB (1e9).
+    pub seal_s_per_gb: f64,
+    /// One copy of a byte.
+    pub copy_s_per_gb: f64,
+    /// The server without TLS.
+    pub plaintext_s_per_gb: f64,
+    /// All of them.
+    pub s_per_gb: f64,
+    /// The same for a response, in µs.
+    pub us_per_response: Reading<f64>,
 }
 
 /// What a group of processes used.

@@ -6,7 +6,7 @@ use linerate_load::report::LoadReport;
 
 use crate::result::{
     CoreTimes, ExperimentRun, MachineCost, Measurement, NetworkUsed, Point, ProcessCost, Reading, Round,
-    SCHEMA, ServerUsed, Setup, Target, Variable,
+    SCHEMA, SealAndCopy, ServerUsed, Setup, Target, Variable,
 };
 
 /// A run in which TLS costs 1.5 × plaintext.
@@ -71,9 +71,15 @@ pub(crate) fn run_of(servers: &[(&str, &[f64])]) -> ExperimentRun {
         published: Vec::new(),
         targets: Vec::new(),
         changed: BTreeMap::new(),
+        floor: Reading::default(),
         warnings: Vec::new(),
         incomplete: false,
     }
+}
+
+/// What sealing and copying a byte costs without a server.
+pub(crate) fn seal_and_copy(seal_s_per_gb: f64, copy_s_per_gb: f64) -> SealAndCopy {
+    SealAndCopy { cipher: "AES-256-GCM".to_owned(), record_bytes: 16_384, seal_s_per_gb, copy_s_per_gb }
 }
 
 /// A round of one second on one core that was busy all the time.
@@ -109,6 +115,7 @@ pub(crate) fn measurement(server_s_per_gb: f64) -> Measurement {
         memory_bytes_per_byte: unknown(),
         retransmitted_segments: Reading::Value(0),
         tls_stat: Reading::Value(BTreeMap::new()),
+        seal_and_copy: Reading::default(),
     }
 }
 

@@ -3,8 +3,10 @@
 use linerate_schema::{published, schema_faults, unused_fields};
 use serde_json::{Value, json};
 
-use crate::result::{PublishedSeries, PublishedValue, Reading, Round, Target, Variable};
-use crate::sample::sample_run;
+use crate::result::{
+    FloorPoint, FloorRound, PublishedSeries, PublishedValue, Reading, Round, Target, Variable,
+};
+use crate::sample::{sample_run, seal_and_copy};
 
 fn full_result() -> Value {
     let mut run = sample_run();
@@ -32,6 +34,20 @@ fn full_result() -> Value {
     });
     run.changed.insert("connections".to_owned(), vec![Variable::Number(8.0)]);
     run.warnings.push("core 0 is busy".to_owned());
+    let Round::Measured(round) = &mut run.points[1].rounds[0] else { panic!("it was measured") };
+    round.seal_and_copy = Reading::Value(seal_and_copy(0.08, 0.03));
+    let floor = FloorRound {
+        seal_s_per_gb: 0.08,
+        copy_s_per_gb: 0.03,
+        plaintext_s_per_gb: 0.12,
+        s_per_gb: 0.23,
+        us_per_response: Reading::Value(230.0),
+    };
+    run.floor = Reading::Value(vec![FloorPoint {
+        variables: at("connections"),
+        plaintext: "linerate plaintext".to_owned(),
+        rounds: vec![Some(floor), None],
+    }]);
     serde_json::to_value(run).unwrap()
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::floor::{self, FLOOR};
 use crate::quantity::{self, values_by_round};
 use crate::result::{ExperimentRun, Point, Target, Variable};
 use crate::statistics::{Ratio, Summary};
@@ -11,10 +12,21 @@ use crate::statistics::{Ratio, Summary};
 pub(crate) struct Judged<'run> {
     /// What was asked for.
     pub(crate) target: &'run Target,
-    /// Where: the server's point, and the one that it is divided by, by their places in the run.
-    pub(crate) points: (usize, Option<usize>),
+    /// Where: the server's point, by its place in the run.
+    pub(crate) point: usize,
+    /// What it is divided by.
+    pub(crate) beside: Option<Beside>,
     /// What was found; nothing where a side has no round.
     pub(crate) found: Option<Found>,
+}
+
+/// What a cost is divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// Another point, by its place in the run.
+    Point(usize),
+    /// The floor at the same point.
+    Floor,
 }
 
 /// What is held against a target.
@@ -46,23 +58,31 @@ impl Found {
 
 /// Every target at every point that it is about, as far as both of its servers took part.
 pub(crate) fn judged(run: &ExperimentRun) -> Vec<Judged<'_>> {
-    let at = |target: &'_ Target, place: usize| -> Option<(usize, Option<usize>)> {
+    let at = |target: &'_ Target, place: usize| -> Option<Option<Beside>> {
         let point = &run.points[place];
         let matches = |(name, value): (&String, &Variable)| point.variables.get(name) == Some(value);
         if point.server != target.server || !target.at.iter().all(matches) {
             return None;
         }
-        let Some(beside) = &target.beside else { return Some((place, None)) };
+        let Some(beside) = &target.beside else { return Some(None) };
+        if beside == FLOOR {
+            return floor::at(run, &point.variables).map(|_| Some(Beside::Floor));
+        }
         let is_wanted = |wanted: &String| version_of(run, beside).contains(wanted.as_str());
         if !target.beside_version.as_ref().is_none_or(is_wanted) {
             return None;
         }
-        Some((place, Some(partner(run, point, beside, &target.beside_at)?)))
+        partner(run, point, beside, &target.beside_at).map(|partner| Some(Beside::Point(partner)))
     };
     let mut all = Vec::new();
     for target in &run.targets {
-        let found = (0..run.points.len()).filter_map(|place| at(target, place));
-        all.extend(found.map(|points| Judged { target, points, found: found_at(run, target, points) }));
+        let found = (0..run.points.len()).filter_map(|point| Some((point, at(target, point)?)));
+        all.extend(found.map(|(point, beside)| Judged {
+            target,
+            point,
+            beside,
+            found: found_at(run, target, point, beside),
+        }));
     }
     all
 }
@@ -89,12 +109,16 @@ fn version_of<'run>(run: &'run ExperimentRun, server: &str) -> &'run str {
     run.servers.iter().find(|used| used.name == server).map_or("", |used| used.version.as_str())
 }
 
-fn found_at(run: &ExperimentRun, target: &Target, (place, beside): (usize, Option<usize>)) -> Option<Found> {
+fn found_at(run: &ExperimentRun, target: &Target, place: usize, beside: Option<Beside>) -> Option<Found> {
     let named = target.quantity.as_ref().and_then(|name| quantity::named(name));
     let quantity = named.unwrap_or_else(|| quantity::price(&run.quantities));
     let values = |place: usize| values_by_round(&run.points[place], &quantity);
     match beside {
-        Some(beside) => Ratio::paired(&values(place), &values(beside)).map(Found::Ratio),
+        Some(Beside::Point(beside)) => Ratio::paired(&values(place), &values(beside)).map(Found::Ratio),
+        Some(Beside::Floor) => {
+            let floor = floor::at(run, &run.points[place].variables)?;
+            Ratio::paired(&values(place), &floor.values_by_round(&quantity)).map(Found::Ratio)
+        }
         None => {
             // Targets are in the unit of the field, tables in that of the reader.
             let scaled: Vec<f64> =
@@ -107,6 +131,7 @@ fn found_at(run: &ExperimentRun, target: &Target, (place, beside): (usize, Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::{FloorPoint, FloorRound, Reading};
     use crate::sample::{run_of, target};
 
     fn connections(number: f64) -> BTreeMap<String, Variable> {
@@ -125,7 +150,7 @@ mod tests {
         let run = run_with(target(0.55));
         let judged = judged(&run);
         let [only] = &judged[..] else { panic!("{judged:?}") };
-        assert_eq!(only.points, (1, Some(0)));
+        assert_eq!((only.point, only.beside), (1, Some(Beside::Point(0))));
         assert!((only.found.unwrap().value() - 0.5).abs() < 1e-9);
     }
 
@@ -154,8 +179,34 @@ mod tests {
         });
         let judged = judged(&run);
         assert_eq!(judged.len(), 1);
-        assert_eq!(judged[0].points, (1, Some(0)));
+        assert_eq!((judged[0].point, judged[0].beside), (1, Some(Beside::Point(0))));
         assert!((judged[0].found.unwrap().value() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_floor_is_what_it_was_in_the_same_round() {
+        let beside_floor = || Target { beside: Some(FLOOR.to_owned()), ..target(1.08) };
+        let mut run = run_with(beside_floor());
+        assert!(judged(&run).is_empty(), "without a floor nothing is asked for");
+        let round = |s_per_gb: f64| {
+            Some(FloorRound {
+                seal_s_per_gb: 0.0,
+                copy_s_per_gb: 0.0,
+                plaintext_s_per_gb: s_per_gb,
+                s_per_gb,
+                us_per_response: Reading::default(),
+            })
+        };
+        // The machine is twice as slow in the second round, and the third has no floor.
+        run.floor = Reading::Value(vec![FloorPoint {
+            variables: connections(8.0),
+            plaintext: "linerate plaintext".to_owned(),
+            rounds: vec![round(0.16), round(0.32), None],
+        }]);
+        let judged = judged(&run);
+        let [only] = &judged[..] else { panic!("{judged:?}") };
+        assert_eq!((only.point, only.beside), (1, Some(Beside::Floor)));
+        assert!((only.found.unwrap().value() - 1.25).abs() < 1e-9);
     }
 
     #[test]

@@ -12,6 +12,8 @@
 //! Times are CPU time of the sending thread, pinned to a core of its own: TCP's work is in it, for every engine alike.
 //! Each thing has its time in a round ([`stretch`]): slow machines send less, and take no longer.
 //! [`costs`] makes of it the terms of the cost model, [`report`] says what they mean.
+//!
+//! [`seal_and_copy`] is measured by itself, for `linerate bench`: the part of a floor that every server has in common.
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +26,7 @@ mod engines;
 mod figures;
 mod quiet;
 mod report;
+mod seal_and_copy;
 mod sink;
 mod stretch;
 mod way;
@@ -45,6 +48,7 @@ use way::Way;
 
 pub use figures::Figures;
 pub use report::report;
+pub use seal_and_copy::{SealAndCopy, seal_and_copy};
 pub use sink::sink;
 
 /// How it is measured.

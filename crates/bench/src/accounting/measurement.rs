@@ -16,7 +16,7 @@ const NO_BYTES: &str = "no body bytes came";
 
 impl Costs {
     /// What the round found out. `load` has the report of each client machine. Memory per connection is left to
-    /// the caller, which knows what the server held before.
+    /// the caller, which knows what the server held before, and so is what a byte costs without a server.
     #[must_use]
     pub fn measurement(&self, load: Vec<LoadReport>) -> Measurement {
         let rates = Rates::of(&load);
@@ -58,6 +58,7 @@ impl Costs {
             memory_bytes_per_byte: divided(quantity(&self.memory_bytes), moved_bytes),
             retransmitted_segments: self.network.retransmitted_segments.clone(),
             tls_stat: self.network.tls_stat.clone(),
+            seal_and_copy: Reading::default(),
             load,
         }
     }

@@ -62,6 +62,7 @@ pub fn find(asked: &str, quick: bool) -> Result<Definition> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::floor::{FLOOR, OWN_PLAINTEXT};
 
     #[test]
     fn every_built_in_experiment_is_right_and_bears_its_name() {
@@ -80,8 +81,13 @@ mod tests {
         for (name, text) in EXPERIMENTS {
             let definition = Definition::parse(name, text, false).unwrap();
             for target in &definition.targets {
-                let servers = std::iter::once(&target.server).chain(&target.beside);
-                assert!(servers.into_iter().all(|server| definition.servers.contains(server)), "{name}");
+                let beside = target.beside.iter().map(|beside| match beside.as_str() {
+                    FLOOR => OWN_PLAINTEXT,
+                    server => server,
+                });
+                let mut servers = std::iter::once(target.server.as_str()).chain(beside);
+                let is_measured = |wanted: &str| definition.servers.iter().any(|server| server == wanted);
+                assert!(servers.all(is_measured), "{name}");
                 for (variable, value) in target.at.iter().chain(&target.beside_at) {
                     assert!(definition.sweep[variable].contains(value), "{name}: {variable} = {value}");
                 }

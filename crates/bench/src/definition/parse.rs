@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::{Definition, OwnServer, Time, Workload};
 use crate::error::{Error, Result};
+use crate::floor::FLOOR;
 use crate::result::{PublishedSeries, PublishedValue, Target, Variable};
 use crate::servers;
 
@@ -128,8 +129,16 @@ impl Definition {
         let variables: Vec<&str> = self.sweep.keys().chain(self.fixed.keys()).map(String::as_str).collect();
         for target in &self.targets {
             let wrong = |reason| format!("[[target]] {reason}");
-            known("server", std::iter::once(&target.server).chain(&target.beside), &servers)
-                .map_err(wrong)?;
+            let beside = target.beside.iter().filter(|beside| *beside != FLOOR);
+            known("server", std::iter::once(&target.server).chain(beside), &servers).map_err(wrong)?;
+            if target.beside.as_deref() == Some(FLOOR)
+                && !(target.beside_at.is_empty() && target.beside_version.is_none())
+            {
+                return Err(
+                    "[[target]] beside = \"floor\": it is that of the same point, and has no version"
+                        .to_owned(),
+                );
+            }
             known("quantity", &target.quantity, quantities).map_err(wrong)?;
             known("variable", target.at.keys().chain(target.beside_at.keys()), &variables).map_err(wrong)?;
             if !(target.most > 0.0 && target.most.is_finite()) {
@@ -142,7 +151,7 @@ impl Definition {
     fn check_servers(&self) -> std::result::Result<(), String> {
         let mut names: Vec<&str> = servers::BUILT_IN.to_vec();
         for own in &self.own_servers {
-            if own.name.is_empty() || servers::BUILT_IN.contains(&own.name.as_str()) {
+            if own.name.is_empty() || own.name == FLOOR || servers::BUILT_IN.contains(&own.name.as_str()) {
                 return Err(format!("[[server]]: \"{}\" is not a name of its own", own.name));
             }
             match (&own.like, own.command.is_empty()) {
@@ -409,6 +418,12 @@ most = 0.9
             ("command = [\"serve-it\", \"{port}\"]", "", "either `like` or `command` is needed"),
             ("\"mine\"]", "\"mine\", \"mine\"]", "named twice"),
             ("name = \"mine\"", "name = \"nginx tls\"", "is not a name of its own"),
+            ("name = \"mine\"", "name = \"floor\"", "is not a name of its own"),
+            (
+                "beside = \"nginx plaintext\"",
+                "beside = \"floor\"\nbeside_at.tls = \"1.2\"",
+                "it is that of the same point",
+            ),
             ("most = 0.9", "most = 0", "[[target]] most: a number above 0 is needed"),
             (
                 "beside = \"nginx plaintext\"",

@@ -140,6 +140,7 @@ fn panel_part(sweep: &Sweep<'_>, panel: &Panel<'_>, figures: &[Figure]) -> Marku
             }
             (tables::results(sweep, panel))
             (tables::beside_plaintext(sweep, panel))
+            (tables::beside_floor(sweep, panel))
             (latency::table(sweep, panel))
             (tables::further(sweep, panel))
         }

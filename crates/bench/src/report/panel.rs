@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::number;
+use crate::floor;
 use crate::quantity::{Quantity, values_by_round};
 use crate::{
-    result::{ExperimentRun, Measurement, Point, Reading, Round, Variable},
+    result::{ExperimentRun, FloorPoint, Measurement, Point, Reading, Round, Variable},
     statistics::{Ratio, Summary},
 };
 
@@ -96,6 +97,32 @@ impl<'run> Sweep<'run> {
     /// Whether the server at this position speaks plaintext.
     pub(super) fn is_plaintext(&self, server: usize) -> bool {
         self.run.servers.get(server).is_some_and(|server| server.plaintext)
+    }
+
+    /// Whether servers can be held against a floor.
+    pub(super) fn has_floor(&self) -> bool {
+        self.run.floor.value().is_some()
+    }
+
+    /// The floor of the servers at a place of a panel.
+    pub(super) fn floor(&self, panel: &Panel<'run>, place: usize) -> Option<&'run FloorPoint> {
+        let encrypting = (0..self.servers.len()).filter(|server| !self.is_plaintext(*server));
+        encrypting
+            .filter_map(|server| panel.point(server, place))
+            .find_map(|point| floor::at(self.run, &point.variables))
+    }
+
+    /// A server that encrypts beside the floor, paired by round.
+    pub(super) fn beside_floor(
+        &self,
+        panel: &Panel<'run>,
+        server: usize,
+        place: usize,
+        quantity: &Quantity,
+    ) -> Option<Ratio> {
+        let point = panel.point(server, place).filter(|_| !self.is_plaintext(server))?;
+        let floor = floor::at(self.run, &point.variables)?;
+        Ratio::paired(&values_by_round(point, quantity), &floor.values_by_round(quantity))
     }
 
     /// A place in words: "100 connections", "64 KiB", "AES".

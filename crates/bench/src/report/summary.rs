@@ -37,6 +37,7 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
         } else {
             sentences.extend(never_lose::sentences(sweep, panel));
             sentences.extend(price::of_tls(sweep, panel));
+            sentences.extend(price::of_floor(sweep, panel));
             sentences.extend(crossing::fixed_costs(sweep, panel));
             sentences.extend(crossing::break_even(sweep, panel));
             sentences.extend(most(sweep, panel, &APPLICATION, "Gb/s of bodies"));

@@ -4,7 +4,7 @@ use super::{number, panel::Sweep};
 use crate::quantity::{self, Quantity};
 use crate::{
     result::Variable,
-    targets::{Found, Judged},
+    targets::{Beside, Found, Judged},
 };
 
 /// A target in words.
@@ -29,7 +29,7 @@ pub(super) fn rows(sweep: &Sweep<'_>, judged: &[Judged<'_>]) -> Vec<Row> {
 }
 
 fn row(sweep: &Sweep<'_>, judged: &Judged<'_>) -> Row {
-    let Judged { target, points: (place, beside), found } = judged;
+    let Judged { target, point: place, beside, found } = judged;
     let point = |place: usize| {
         let point = &sweep.run.points[place];
         let values: Vec<String> = point.variables.iter().map(|(name, value)| pair(name, value)).collect();
@@ -43,10 +43,11 @@ fn row(sweep: &Sweep<'_>, judged: &Judged<'_>) -> Row {
     let quantity = named.unwrap_or_else(|| quantity::price(&sweep.run.quantities));
     let what = quantity.title.to_lowercase().replace("cpu", "CPU");
     let of = match beside {
-        Some(beside) if sweep.run.points[*beside].server == target.server => {
+        Some(Beside::Floor) => format!("{what} / the floor"),
+        Some(Beside::Point(beside)) if sweep.run.points[*beside].server == target.server => {
             format!("{what} / {}", point(*beside))
         }
-        Some(beside) => format!("{what} / {}", sweep.run.points[*beside].server),
+        Some(Beside::Point(beside)) => format!("{what} / {}", sweep.run.points[*beside].server),
         None => what,
     };
     let is_missed = found.is_some_and(|found| found.value() > target.most);

@@ -2,12 +2,14 @@
 
 use super::{
     conditions, figures, number,
-    panel::{self, Panel, Sweep},
+    panel::{self, Cell, Panel, Sweep},
     summary, targets,
 };
+use crate::floor::FLOOR;
 use crate::quantity::{
     self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, DEMAND, HANDSHAKES, Quantity, RESPONSES,
 };
+use crate::statistics::{Ratio, Summary, Verdict};
 use crate::targets::judged;
 
 /// Sentences are broken at this many letters.
@@ -58,36 +60,79 @@ fn rows(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Vec<Vec<String>> {
     };
     let mut heading = vec![sweep.run.axis.trim_end_matches("_bytes").replace('_', " "), "server".to_owned()];
     heading.extend(shown.iter().map(|quantity| quantity.unit.to_owned()));
-    heading.extend(["± %".to_owned(), "× plaintext".to_owned(), String::new()]);
+    heading.extend(["± %".to_owned(), "× plaintext".to_owned()]);
+    heading.extend(sweep.has_floor().then(|| "× floor".to_owned()));
+    heading.push(String::new());
     let mut rows = vec![heading];
     let priced = quantity::price(&sweep.run.quantities);
-    for cell in panel.cells() {
-        let median = |quantity: &Quantity| {
-            panel::summary(cell.point, quantity)
-                .map_or_else(|| "–".to_owned(), |summary| number::short(summary.median))
-        };
-        let mut row = vec![sweep.place_name(panel.places[cell.place]), sweep.servers[cell.server].to_owned()];
-        row.extend(shown.iter().map(median));
-        let spread = panel::summary(cell.point, &priced).filter(|summary| summary.count > 1);
-        row.push(spread.map_or_else(|| "–".to_owned(), |summary| format!("{:.0}", 50.0 * summary.spread())));
-        row.push(beside_plaintext(sweep, panel, cell, &priced));
-        row.push(marks(cell));
-        rows.push(row);
+    let cells: Vec<Cell<'_>> = panel.cells().collect();
+    for of_place in cells.chunk_by(|one, other| one.place == other.place) {
+        rows.extend(of_place.iter().map(|cell| of_server(sweep, panel, *cell, shown, &priced)));
+        rows.extend(of_floor(sweep, panel, of_place[0].place, shown, &priced));
     }
     rows
 }
 
-fn beside_plaintext(
+fn of_server(
     sweep: &Sweep<'_>,
     panel: &Panel<'_>,
-    cell: panel::Cell<'_>,
-    quantity: &Quantity,
-) -> String {
-    use crate::statistics::Verdict;
+    cell: Cell<'_>,
+    shown: &[Quantity],
+    priced: &Quantity,
+) -> Vec<String> {
+    let summary = |quantity: &Quantity| panel::summary(cell.point, quantity);
     let ratio = sweep
         .baseline()
         .filter(|baseline| *baseline != cell.server)
-        .and_then(|baseline| panel.ratio(cell.server, baseline, cell.place, quantity));
+        .and_then(|baseline| panel.ratio(cell.server, baseline, cell.place, priced));
+    let mut row = figures_of(sweep, panel, cell.place, sweep.servers[cell.server], shown, priced, summary);
+    row.push(quoted(ratio));
+    if sweep.has_floor() {
+        row.push(quoted(sweep.beside_floor(panel, cell.server, cell.place, priced)));
+    }
+    row.push(marks(cell));
+    row
+}
+
+/// The row of what no server has measured.
+fn of_floor(
+    sweep: &Sweep<'_>,
+    panel: &Panel<'_>,
+    place: usize,
+    shown: &[Quantity],
+    priced: &Quantity,
+) -> Option<Vec<String>> {
+    let floor = sweep.floor(panel, place)?;
+    let baseline = sweep.baseline().and_then(|server| panel.point(server, place));
+    let ratio = baseline.and_then(|baseline| {
+        Ratio::paired(&floor.values_by_round(priced), &quantity::values_by_round(baseline, priced))
+    });
+    let mut row = figures_of(sweep, panel, place, FLOOR, shown, priced, |quantity| floor.summary(quantity));
+    row.extend([quoted(ratio), "–".to_owned()]);
+    row.push(format!("computed: {}", floor.parts()?));
+    Some(row)
+}
+
+/// Place, name, medians and spread.
+fn figures_of(
+    sweep: &Sweep<'_>,
+    panel: &Panel<'_>,
+    place: usize,
+    name: &str,
+    shown: &[Quantity],
+    priced: &Quantity,
+    summary: impl Fn(&Quantity) -> Option<Summary>,
+) -> Vec<String> {
+    let median =
+        |quantity| summary(quantity).map_or_else(|| "–".to_owned(), |found| number::short(found.median));
+    let mut row = vec![sweep.place_name(panel.places[place]), name.to_owned()];
+    row.extend(shown.iter().map(median));
+    let spread = summary(priced).filter(|found| found.count > 1);
+    row.push(spread.map_or_else(|| "–".to_owned(), |found| format!("{:.0}", 50.0 * found.spread())));
+    row
+}
+
+fn quoted(ratio: Option<Ratio>) -> String {
     match ratio {
         None => "–".to_owned(),
         Some(ratio) if ratio.verdict() == Verdict::NoDifference => "same".to_owned(),
@@ -95,7 +140,7 @@ fn beside_plaintext(
     }
 }
 
-fn marks(cell: panel::Cell<'_>) -> String {
+fn marks(cell: Cell<'_>) -> String {
     let mut marks = Vec::new();
     if panel::measured(cell.point).next().is_none() {
         marks.push(match panel::failures(cell.point).next() {

@@ -9,6 +9,7 @@ mod networks;
 mod pool;
 mod prepare;
 mod quiet;
+mod seal_and_copy;
 mod session;
 mod settling;
 mod slice;

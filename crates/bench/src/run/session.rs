@@ -9,18 +9,19 @@ use super::networks::Networks;
 use super::pool::{Pool, Wish};
 use super::prepare::{self, Contestant};
 use super::slice::{self, Span, is_interrupted};
-use super::{Finished, Options, limits, quiet, settling};
+use super::{Finished, Options, limits, quiet, seal_and_copy, settling};
 use crate::client::Clients;
 use crate::compare::name_of;
 use crate::cores::Cores;
 use crate::definition::{CacheState, Definition, Workload};
 use crate::error::{Error, Result};
 use crate::files::Files;
+use crate::floor;
 use crate::plan::{ExperimentPlan, Slice};
 use crate::progress::{Progress, duration_text};
 use crate::quantity;
 use crate::report::number;
-use crate::result::{ExperimentRun, Point, Round, SCHEMA, ServerUsed, Setup};
+use crate::result::{ExperimentRun, Point, Reading, Round, SCHEMA, ServerUsed, Setup};
 use crate::store::Store;
 
 /// How fast files are taken to be made, in bytes per second.
@@ -324,7 +325,13 @@ impl<'a> Session<'a> {
         };
         let time = self.definition.time;
         let span = Span { warmup_s: time.warmup_s, measured_s: time.measured_s };
-        let Some(outcome) = slice::measure(&mut self.pool, wish, span) else { return false };
+        let Some(mut outcome) = slice::measure(&mut self.pool, wish, span) else { return false };
+        if let Round::Measured(measured) = &mut outcome.round
+            && !contestant.candidate.is_plaintext()
+        {
+            measured.seal_and_copy =
+                seal_and_copy::measure(&self.run, &planned.workload, &measured.load, &self.pool.cores);
+        }
         progress.slice_done(self.plan.slice_s(slice.point));
         self.tell(&name, slice.round, &outcome.round, progress);
         let point = &mut self.run.points[slice.point];
@@ -332,6 +339,7 @@ impl<'a> Session<'a> {
             point.client_command = outcome.client_command;
         }
         point.rounds.push(outcome.round);
+        self.run.floor = floor::of(&self.run);
         self.note_launch(planned.server);
         true
     }
@@ -405,6 +413,7 @@ fn empty_run(
         published: definition.published.clone(),
         targets: definition.targets.clone(),
         changed: options.changed.clone(),
+        floor: Reading::default(),
         warnings: Vec::new(),
         incomplete: true,
     }

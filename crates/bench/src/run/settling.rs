@@ -7,7 +7,7 @@ use crate::plan::{ExperimentPlan, Slice};
 use crate::quantity::{self, values_by_round};
 use crate::result::{ExperimentRun, Point};
 use crate::statistics::Ratio;
-use crate::targets::{self, Found, Judged};
+use crate::targets::{self, Beside, Found, Judged};
 
 /// The slices of one more round of `group`; nothing where it is settled, cannot be, or has had its most rounds.
 pub(super) fn next_round(run: &ExperimentRun, plan: &ExperimentPlan, group: &[usize]) -> Option<Vec<Slice>> {
@@ -26,8 +26,8 @@ pub(super) fn next_round(run: &ExperimentRun, plan: &ExperimentPlan, group: &[us
 /// plaintext, or nothing was measured, there is none.
 fn is_settled(run: &ExperimentRun, group: &[usize]) -> bool {
     let is_here = |judged: &Judged<'_>| {
-        let (point, beside) = judged.points;
-        group.contains(&point) || beside.is_some_and(|beside| group.contains(&beside))
+        let is_beside = |beside| matches!(beside, Beside::Point(point) if group.contains(&point));
+        group.contains(&judged.point) || judged.beside.is_some_and(is_beside)
     };
     let decisive: Vec<Found> = targets::judged(run)
         .iter()

@@ -247,6 +247,28 @@ pub(crate) fn published(name: &str, quantity: &str, values: &[(Value, f64, f64)]
     })
 }
 
+/// Two servers that encrypt, and what their floor was in each round: 0.25 s/GB on a machine that does not waver.
+pub(crate) fn with_floor() -> ExperimentRun {
+    let own = Model { name: "linerate plaintext", ..NGINX };
+    let servers = [own, USER, NGINX_TLS];
+    let mut result = run("in-step", "Large files in step", "connections", &servers);
+    let mut random = Noise::of(23);
+    let (mut points, mut floor) = (Vec::new(), Vec::new());
+    for connections in [1, 8] {
+        let variables = json!({ "connections": connections });
+        for server in &servers {
+            let rounds: Vec<Value> = (0..7).map(|_| measured(server, &LARGE, &mut random)).collect();
+            points.push(point(server.name, &variables, &rounds));
+        }
+        let round = json!({ "seal_s_per_gb": 0.02, "copy_s_per_gb": 0.01, "plaintext_s_per_gb": 0.22, "s_per_gb": 0.25,
+                            "us_per_response": { "value": 500_000.0 } });
+        floor.push(json!({ "variables": variables, "plaintext": own.name, "rounds": vec![round; 7] }));
+    }
+    result["points"] = json!(points);
+    result["floor"] = json!({ "value": floor });
+    finished(result)
+}
+
 /// Four servers, 10 to 100 connections, as in the T7 paper. The client was the limit of plaintext at the end.
 pub(crate) fn connections(rounds: usize, slowdown: f64, seed: u64) -> ExperimentRun {
     let servers = [NGINX, NGINX_TLS, USER, KERNEL];

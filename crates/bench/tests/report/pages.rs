@@ -15,6 +15,7 @@ pub(crate) fn every_kind() -> Vec<(&'static str, Vec<ExperimentRun>)> {
         ("connections", vec![fixtures::connections(6, 1.0, 3)]),
         ("file-size", vec![fixtures::file_sizes()]),
         ("engines", vec![fixtures::engines()]),
+        ("floor", vec![fixtures::with_floor()]),
         ("handshakes", vec![fixtures::handshakes()]),
         ("troubled", vec![fixtures::troubled()]),
         ("one-round", vec![fixtures::connections(1, 1.0, 3)]),
@@ -91,6 +92,24 @@ fn every_figure_is_sound_xml_inside_its_frame() {
         // Each is in the page twice, for desk and telephone.
         assert_eq!(inline_figures(&page).len(), 2 * figures.len(), "{name}");
     }
+}
+
+#[test]
+fn the_floor_is_a_row_that_is_marked_as_computed() {
+    let run = fixtures::with_floor();
+    let (page, _) = written(std::slice::from_ref(&run));
+    let parts = "computed: cipher 0.0200 + copy 0.0100 + linerate plaintext 0.220 s/GB";
+    // A row for each place, in the page and in the terminal.
+    assert_eq!(page.matches(parts).count(), 2);
+    assert!(page.contains("Beside the floor: server CPU per gigabyte, as a multiple of the floor"));
+    let text = report::text(&run);
+    let rows: Vec<&str> = text.lines().filter(|line| line.contains("  floor  ")).collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    assert!(rows.iter().all(|row| row.contains(" 0.250 ") && row.ends_with(parts)), "{rows:#?}");
+    assert!(text.contains("× plaintext  × floor"), "{text}");
+    // Runs without one have neither row nor column, and say why.
+    let text = report::text(&fixtures::engines());
+    assert!(!text.contains("× floor") && text.contains("! No floor is computed: not recorded."), "{text}");
 }
 
 #[test]

@@ -76,6 +76,17 @@ fn the_price_of_several_servers_is_one_sentence() {
 }
 
 #[test]
+fn the_distance_from_the_floor_is_said_of_servers_that_encrypt() {
+    let run = fixtures::with_floor();
+    // 0.264 and 0.50 s/GB, less or more by the noise of seven rounds, beside 0.25.
+    assert_said(
+        &run,
+        "linerate user costs 1.05 × and nginx TLS 2.02 × the floor in server CPU per byte at every point",
+    );
+    assert_not_said(&run, "linerate plaintext costs");
+}
+
+#[test]
 fn a_difference_smaller_than_the_spread_is_not_claimed() {
     let run = beside_plaintext(1.05, 0.2, 7);
     assert_said(&run, "linerate user and nginx plaintext: no difference in server CPU per byte was found");

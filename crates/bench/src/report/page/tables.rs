@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::remarks;
+use crate::floor::FLOOR;
 use crate::quantity::{
     self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, DEMAND, FURTHER, HANDSHAKES, MACHINE_DEMAND,
     Quantity, RESPONSES, WIRE,
@@ -15,7 +16,7 @@ use crate::{
         panel::{self, Cell, Panel, Sweep},
     },
     result::{Reading, Variable},
-    statistics::{Ratio, Verdict},
+    statistics::{Ratio, Summary, Verdict},
 };
 
 /// A table that scrolls in its own frame where it is wider than the page.
@@ -108,14 +109,22 @@ fn quantities(sweep: &Sweep<'_>, panel: &Panel<'_>, shown: &[Quantity], with_rem
             @for (number, place) in panel.places.iter().enumerate() {
                 tbody {
                     @let cells: Vec<Cell<'_>> = panel.cells().filter(|cell| cell.place == number).collect();
+                    @let floor = sweep.floor(panel, number).filter(|_| with_remarks);
                     @for (row, cell) in cells.iter().enumerate() {
                         tr {
                             @if by_place && row == 0 {
-                                th.place scope="rowgroup" rowspan=(cells.len()) { (sweep.place_name(place)) }
+                                th.place scope="rowgroup" rowspan=(cells.len() + usize::from(floor.is_some())) { (sweep.place_name(place)) }
                             }
                             th scope="row" { (server(sweep, cell.server)) }
                             @for quantity in shown { (value(cell, quantity)) }
                             @if with_remarks { td.remarks { (remarks(cell.point).join(", ")) } }
+                        }
+                    }
+                    @if let Some(floor) = floor {
+                        tr.computed {
+                            th scope="row" { (FLOOR) }
+                            @for quantity in shown { (figure(floor.summary(quantity), None)) }
+                            td.remarks { "computed: " (floor.parts().unwrap_or_default()) }
                         }
                     }
                 }
@@ -131,8 +140,14 @@ fn server(sweep: &Sweep<'_>, position: usize) -> Markup {
 
 /// Median and spread.
 fn value(cell: &Cell<'_>, quantity: &Quantity) -> Markup {
-    let Some(summary) = panel::summary(cell.point, quantity) else {
-        return html! { td.number { span.none title=[panel::unavailable(cell.point, quantity)] { "–" } } };
+    let summary = panel::summary(cell.point, quantity);
+    let reason = summary.is_none().then(|| panel::unavailable(cell.point, quantity)).flatten();
+    figure(summary, reason)
+}
+
+fn figure(summary: Option<Summary>, reason: Option<String>) -> Markup {
+    let Some(summary) = summary else {
+        return html! { td.number { span.none title=[reason] { "–" } } };
     };
     html! {
         td.number {
@@ -148,15 +163,40 @@ fn value(cell: &Cell<'_>, quantity: &Quantity) -> Markup {
 pub(super) fn beside_plaintext(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Markup {
     let Some(baseline) = sweep.baseline() else { return html! {} };
     let quantity = quantity::price(&sweep.run.quantities);
-    let others: Vec<usize> = (0..sweep.servers.len())
-        .filter(|server| *server != baseline)
-        .filter(|server| {
-            (0..panel.places.len()).any(|place| panel.ratio(*server, baseline, place, &quantity).is_some())
-        })
-        .collect();
+    let ratio = |server: usize, place: usize| {
+        (server != baseline).then(|| panel.ratio(server, baseline, place, &quantity)).flatten()
+    };
+    let note = "Medians of ratios paired by round, and the interval that holds the true ratio with about 95 %. A difference \
+                that is smaller than the spread is none. Where the interval is wider than 5 %, it stands alone: more \
+                rounds would narrow it, and one figure of it would not be found again.";
+    ratios(sweep, panel, "Beside plaintext", sweep.servers[baseline], note, ratio)
+}
+
+/// Every server that encrypts beside the floor, paired by round.
+pub(super) fn beside_floor(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Markup {
+    let quantity = quantity::price(&sweep.run.quantities);
+    let note = "The floor is computed in each round: the cipher alone, one copy of a byte, and this program's own plaintext. \
+                A server that leaves the cipher to an adapter, or the copy to nobody, may be below it.";
+    ratios(sweep, panel, "Beside the floor", "the floor", note, |server, place| {
+        sweep.beside_floor(panel, server, place, &quantity)
+    })
+}
+
+/// Servers as multiples of `reference`, by place.
+fn ratios(
+    sweep: &Sweep<'_>,
+    panel: &Panel<'_>,
+    title: &str,
+    reference: &str,
+    note: &str,
+    ratio_at: impl Fn(usize, usize) -> Option<Ratio>,
+) -> Markup {
+    let has_any = |server: &usize| (0..panel.places.len()).any(|place| ratio_at(*server, place).is_some());
+    let others: Vec<usize> = (0..sweep.servers.len()).filter(has_any).collect();
     if others.is_empty() {
         return html! {};
     }
+    let quantity = quantity::price(&sweep.run.quantities);
     let what = quantity.title.to_lowercase().replace("cpu", "CPU");
     let table = html! {
         table {
@@ -170,20 +210,16 @@ pub(super) fn beside_plaintext(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Markup {
                 @for (number, place) in panel.places.iter().enumerate() {
                     tr {
                         th.place scope="row" { (sweep.place_name(place)) }
-                        @for other in &others { (ratio(panel.ratio(*other, baseline, number, &quantity))) }
+                        @for other in &others { (ratio(ratio_at(*other, number))) }
                     }
                 }
             }
         }
     };
     html! {
-        h4 { "Beside plaintext: " (what) ", as a multiple of " (sweep.servers[baseline]) }
-        (of_panel(sweep, panel, "Beside plaintext", &table))
-        p.note {
-            "Medians of ratios paired by round, and the interval that holds the true ratio with about 95 %. A difference \
-             that is smaller than the spread is none. Where the interval is wider than 5 %, it stands alone: more rounds \
-             would narrow it, and one figure of it would not be found again."
-        }
+        h4 { (title) ": " (what) ", as a multiple of " (reference) }
+        (of_panel(sweep, panel, title, &table))
+        p.note { (note) }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::report::{
     number,
     panel::{self, Cell, Panel, Sweep},
 };
+use crate::result::Reading;
 
 /// Rounds that differ by more than this share among themselves deserve a word.
 const RESTLESS: f64 = 0.2;
@@ -34,6 +35,9 @@ pub(in crate::report) fn cautions(sweep: &Sweep<'_>) -> Vec<String> {
     }
     if sweep.baseline().is_none() && !run.points.is_empty() {
         said.push("No server spoke plaintext, so nothing is said about the price of TLS.".to_owned());
+    }
+    if let Reading::NotAvailable(reason) = &run.floor {
+        said.push(format!("No floor is computed: {reason}."));
     }
     said.extend(rounds(sweep));
     said.extend(client_limits(sweep));

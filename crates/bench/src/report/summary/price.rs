@@ -1,4 +1,4 @@
-//! What servers cost beside the one that speaks plaintext.
+//! What servers cost beside the one that speaks plaintext, and beside the floor.
 
 use crate::quantity::{CPU_PER_GB, CPU_PER_RESPONSE, Quantity};
 use crate::{
@@ -17,26 +17,44 @@ struct Price {
 
 /// CPU per byte of every server that encrypts, beside plaintext.
 pub(super) fn of_tls(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Vec<String> {
-    sentences(sweep, panel, &CPU_PER_GB, "server CPU per byte")
+    beside_plaintext(sweep, panel, &CPU_PER_GB, "server CPU per byte")
+}
+
+/// The same beside the floor.
+pub(super) fn of_floor(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Vec<String> {
+    sentences(sweep, panel, "the floor", "server CPU per byte", |server, place| {
+        sweep.beside_floor(panel, server, place, &CPU_PER_GB)
+    })
 }
 
 /// The same for each response.
 pub(super) fn per_response(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Vec<String> {
-    sentences(sweep, panel, &CPU_PER_RESPONSE, "server CPU per response")
+    beside_plaintext(sweep, panel, &CPU_PER_RESPONSE, "server CPU per response")
 }
 
-/// One sentence for all that cost something else than plaintext, one for each that does not.
-fn sentences(sweep: &Sweep<'_>, panel: &Panel<'_>, quantity: &Quantity, what: &str) -> Vec<String> {
+fn beside_plaintext(sweep: &Sweep<'_>, panel: &Panel<'_>, quantity: &Quantity, what: &str) -> Vec<String> {
     let Some(baseline) = sweep.baseline() else { return Vec::new() };
+    sentences(sweep, panel, sweep.servers[baseline], what, |server, place| {
+        panel.ratio(server, baseline, place, quantity)
+    })
+}
+
+/// One sentence for all that cost something else than `beside`, one for each that does not.
+fn sentences(
+    sweep: &Sweep<'_>,
+    panel: &Panel<'_>,
+    beside: &str,
+    what: &str,
+    ratio_at: impl Fn(usize, usize) -> Option<Ratio>,
+) -> Vec<String> {
     let price = |server: usize| {
-        let ratio = |place: usize| Some((place, panel.ratio(server, baseline, place, quantity)?));
+        let ratio = |place: usize| Some((place, ratio_at(server, place)?));
         let ratios: Vec<(usize, Ratio)> = (0..panel.places.len()).filter_map(ratio).collect();
         (!ratios.is_empty()).then_some(Price { server, ratios })
     };
     let encrypting = (0..sweep.servers.len()).filter(|server| !sweep.is_plaintext(*server));
     let (same, differing): (Vec<Price>, Vec<Price>) =
         encrypting.filter_map(price).partition(Price::is_the_same);
-    let beside = sweep.servers[baseline];
     let mut said = Vec::new();
     if !differing.is_empty() {
         let doubt = doubt(&differing);

@@ -31,6 +31,7 @@ mod established;
 mod failure;
 mod first_bytes;
 mod handshake;
+mod hkdf;
 mod inspection;
 mod key_schedule;
 mod pem;

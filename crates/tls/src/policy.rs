@@ -1,13 +1,13 @@
 //! What is spoken: versions, cipher suites, key exchange groups, tickets.
 
-use crate::TlsError;
+use crate::{TlsError, hkdf};
 use linerate_record::Version;
 use linerate_suite::{Cipher, CipherSuite, Group};
 use rustls::{
     NamedGroup, SupportedCipherSuite, SupportedProtocolVersion,
     crypto::{
         CryptoProvider, SupportedKxGroup,
-        aws_lc_rs::{ALL_CIPHER_SUITES, ALL_KX_GROUPS, default_provider},
+        aws_lc_rs::{ALL_KX_GROUPS, default_provider},
     },
 };
 
@@ -24,7 +24,7 @@ pub(crate) fn group_of(group: NamedGroup) -> Option<Group> {
 
 /// What rustls has for a suite: one for each, as the test `rustls_has_every_suite_and_group` holds.
 fn supported(suite: CipherSuite) -> Option<SupportedCipherSuite> {
-    ALL_CIPHER_SUITES.iter().copied().find(|known| u16::from(known.suite()) == suite.code_point())
+    hkdf::all_suites().find(|known| u16::from(known.suite()) == suite.code_point())
 }
 
 /// What rustls has for a group: one for each, as the test `rustls_has_every_suite_and_group` holds.

@@ -108,7 +108,7 @@ async fn secure(
             return None;
         }
     };
-    let mut link = Link::tls(stream, watch, Rc::clone(workplace), channel);
+    let mut link = Link::tls(stream, watch, Rc::clone(workplace), channel, finished.unsent);
     if let Err(ending) = link.take_records(finished.arrived) {
         workplace.metrics.close(ending.closed());
         // The peer is told why, as it would be of any later record.

@@ -109,6 +109,7 @@ async fn serve_one<K: KeySource>(
     link.begin_own_work();
     let mut answer = answer::prepare(&request, service, &snapshot, client, room).await;
     let (persists, is_last) = (answer.persists, answer.is_last);
+    link.ends_behind((!persists || is_last) && body.is_over());
     let sent = send(link, service, &mut answer).await;
     log(service, client, Asked::Request(&request), &sent, answer.status, started);
     if let Err(ending @ (Ending::Changed(_) | Ending::Unreadable(_))) = &sent.result {
@@ -204,6 +205,7 @@ async fn refuse<K: KeySource>(
     mut answer: Answer,
     started: Instant,
 ) -> Result<Next, Ending> {
+    link.ends_behind(true);
     let sent = send(link, service, &mut answer).await;
     log(service, client, Asked::Refused(refused), &sent, answer.status, started);
     sent.result?;

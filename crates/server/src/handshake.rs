@@ -17,6 +17,9 @@ use tokio::{io::Interest, net::TcpStream};
 pub(crate) struct Finished {
     pub(crate) established: Box<Established>,
     pub(crate) arrived: Vec<u8>,
+    /// The handshake's last records, which go before all else. Where the client's request has come already they are not
+    /// sent yet, so that they leave together with the response.
+    pub(crate) unsent: Vec<u8>,
 }
 
 /// Runs the handshake to its end. On failure the alert has been sent.
@@ -35,13 +38,15 @@ pub(crate) async fn run(
         has_answered |= !outgoing.is_empty();
         let standing = if has_answered { Standing::Answered } else { Standing::Begun };
         ticket.heard(standing, workplace.now_ms());
+        if let Ok(Step::Established(established)) = step {
+            if incoming.is_empty() {
+                send(stream, watch, &mut outgoing).await.map_err(HandshakeEnd::Ended)?;
+            }
+            return Ok(Finished { established, arrived: incoming, unsent: outgoing });
+        }
         let sent = send(stream, watch, &mut outgoing).await;
         match step {
-            Ok(Step::NeedInput) => sent.map_err(HandshakeEnd::Ended)?,
-            Ok(Step::Established(established)) => {
-                sent.map_err(HandshakeEnd::Ended)?;
-                return Ok(Finished { established, arrived: incoming });
-            }
+            Ok(_) => sent.map_err(HandshakeEnd::Ended)?,
             Err(failure) => return Err(HandshakeEnd::Failed { failure, arrived: incoming }),
         }
     }

@@ -51,14 +51,16 @@ impl<K: KeySource> Link<K> {
         Self { wire: Wire::new(stream, watch, workplace), protection: Protection::Plain }
     }
 
-    /// Takes over a connection after its handshake; [`Link::take_records`] gives it what came behind that.
+    /// Takes over a connection after its handshake; [`Link::take_records`] gives it what came behind that. `unsent` is what
+    /// the handshake has not sent.
     pub(crate) fn tls(
         stream: TcpStream,
         watch: Rc<Watch>,
         workplace: Rc<Workplace>,
         channel: Channel<K>,
+        unsent: Vec<u8>,
     ) -> Self {
-        let protection = Protection::Tls(Box::new(Secure::new(channel)));
+        let protection = Protection::Tls(Box::new(Secure::new(channel, unsent)));
         Self { wire: Wire::new(stream, watch, workplace), protection }
     }
 
@@ -109,6 +111,13 @@ impl<K: KeySource> Link<K> {
     /// Whether the response may say that the connection goes on after it.
     pub(crate) fn can_continue(&self) -> bool {
         self.can_send() && !self.wire.workplace.watches.is_draining()
+    }
+
+    /// Says whether the connection ends behind the next response, at once.
+    pub(crate) fn ends_behind(&mut self, ends: bool) {
+        if let Protection::Tls(secure) = &mut self.protection {
+            secure.ends_behind = ends;
+        }
     }
 
     /// Says whether the content of the next response never changes.

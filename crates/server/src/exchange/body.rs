@@ -29,6 +29,11 @@ impl RequestBody {
         self.unknown_end
     }
 
+    /// Whether nothing more of it is waited for.
+    pub(super) fn is_over(&self) -> bool {
+        self.unknown_end || self.drain.is_done()
+    }
+
     /// Skips the body, of which `buffer` holds the beginning behind `used` bytes of head. Returns what follows it;
     /// `None` if its end cannot be known.
     pub(super) async fn drain<K: KeySource>(

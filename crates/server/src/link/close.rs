@@ -6,7 +6,7 @@ use crate::{
     metrics::Engine,
     watch::{Expiry, SWEEP_INTERVAL, Stage},
 };
-use linerate_os::socket;
+use linerate_os::socket::{self, Follows};
 use linerate_record::{AlertDescription, KeySource};
 
 /// Whether the peer may still be sending what nobody will read. Closing on bytes that were not read makes the kernel reset
@@ -121,7 +121,8 @@ impl<K: KeySource> Secure<K> {
                 .alert(AlertDescription::CloseNotify, self.unsent.behind())
                 .map_err(Ending::Record)?;
         }
-        self.flush(wire).await?;
+        // The end of our side follows, in the same segment.
+        self.flush(wire, Follows::More).await?;
         self.wait_for_departure(wire).await
     }
 }

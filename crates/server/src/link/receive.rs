@@ -2,6 +2,7 @@
 
 use super::{Link, Protection, secure::Secure, wire::Wire};
 use crate::{ending::Ending, metrics::Direction, workplace::RECEIVE_BYTES};
+use linerate_os::socket::Follows;
 use linerate_record::{AlertDescription, Channel, Event, KeySource, RecordError, RecordHeader};
 use std::rc::Rc;
 
@@ -63,7 +64,7 @@ impl<K: KeySource> Secure<K> {
         if self.has_waiting() {
             // Waiting for the peer to take an answer is no reason to wait longer for what it has to say.
             let waited_for = wire.watch.wait();
-            self.flush(wire).await?;
+            self.flush(wire, Follows::Nothing).await?;
             wire.watch.begin(waited_for.0, waited_for.1);
         }
         Ok(())

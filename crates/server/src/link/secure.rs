@@ -18,6 +18,8 @@ pub(super) struct Secure<K> {
     /// Records, or parts of them, that are sealed and did not fit into the socket. They go first, always: their
     /// sequence numbers are spent (INV-NONCE-1, INV-ORDER-1).
     pub(super) unsent: Unsent,
+    /// The connection ends behind the response: its last segment waits for the end, which follows at once.
+    pub(super) ends_behind: bool,
     /// The beginning of a record whose end has not arrived.
     pub(super) partial: Vec<u8>,
     /// The socket is known to take bytes: nothing was sent since it said so.
@@ -29,10 +31,11 @@ pub(super) struct Secure<K> {
 }
 
 impl<K: KeySource> Secure<K> {
-    pub(super) fn new(channel: Channel<K>) -> Self {
+    pub(super) fn new(channel: Channel<K>, unsent: Vec<u8>) -> Self {
         Self {
             channel,
-            unsent: Unsent::default(),
+            unsent: Unsent::from(unsent),
+            ends_behind: false,
             partial: Vec::new(),
             has_room: true,
             batches: Batches::default(),
@@ -72,10 +75,11 @@ impl<K: KeySource> Secure<K> {
         !self.unsent.is_empty() || self.channel.next_control().is_some()
     }
 
-    /// Sends what is sealed and waits, before anything else is sealed (INV-ORDER-1).
-    pub(super) async fn flush(&mut self, wire: &mut Wire) -> Result<(), Ending> {
+    /// Sends what is sealed and waits, before anything else is sealed (INV-ORDER-1). Where more `follows` at once, the last
+    /// segment leaves with that.
+    pub(super) async fn flush(&mut self, wire: &mut Wire, follows: Follows) -> Result<(), Ending> {
         while !self.unsent.is_empty() {
-            match socket::send(&wire.stream, self.unsent.bytes(), Follows::Nothing) {
+            match socket::send(&wire.stream, self.unsent.bytes(), follows) {
                 Ok(sent) => {
                     let taken_bytes = self.unsent.advance(sent);
                     wire.count_taken(self.engine(), taken_bytes);

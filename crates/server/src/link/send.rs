@@ -134,7 +134,9 @@ impl<K: KeySource> Secure<K> {
             return Err(Ending::PeerClosed);
         }
         if self.has_waiting() {
-            self.flush(wire).await?;
+            // What the handshake left goes with the first response; what did not fit into the socket before goes alone.
+            let is_first = self.engine() == Engine::User && self.placement.has_sent_nothing(left_bytes);
+            self.flush(wire, if is_first { Follows::More } else { Follows::Nothing }).await?;
         }
         if left_bytes == 0 {
             // An idle connection holds none (INV-MEMORY-1).
@@ -200,7 +202,8 @@ impl<K: KeySource> Secure<K> {
             .of(Direction::Sent)
             .add(channel.key_updates_sent() - updates_before);
         let sealed = batch.sealed();
-        let sent = match socket::send(&wire.stream, sealed, Follows::Nothing) {
+        let follows = if self.ends_behind && queue.is_done() { Follows::More } else { Follows::Nothing };
+        let sent = match socket::send(&wire.stream, sealed, follows) {
             Ok(sent) => sent,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             Err(error) => return Err(Ending::Socket(error)),

@@ -13,6 +13,13 @@ pub(super) struct Unsent {
     records: VecDeque<(usize, u64)>,
 }
 
+impl From<Vec<u8>> for Unsent {
+    /// Sealed bytes that carry nothing of a response.
+    fn from(sealed: Vec<u8>) -> Self {
+        Self { sealed, ..Self::default() }
+    }
+}
+
 impl Unsent {
     pub(super) fn is_empty(&self) -> bool {
         self.done_bytes == self.sealed.len()

@@ -214,14 +214,16 @@ struct RunArguments {
 /// What kept it from being done.
 pub(crate) fn bench(arguments: BenchArguments) -> Result<ExitCode, Box<dyn Error>> {
     match arguments.command {
-        BenchCommand::List { variables: true, .. } => crate::print(variables().as_bytes())?,
-        BenchCommand::List { name: Some(name), .. } => crate::print(catalogue::text(&name)?.as_bytes())?,
-        BenchCommand::List { .. } => crate::print(list()?.as_bytes())?,
+        BenchCommand::List { variables: true, .. } => crate::output::print(variables().as_bytes())?,
+        BenchCommand::List { name: Some(name), .. } => {
+            crate::output::print(catalogue::text(&name)?.as_bytes())?
+        }
+        BenchCommand::List { .. } => crate::output::print(list()?.as_bytes())?,
         BenchCommand::Setup { names, cache, debian13, mirror } => {
             let options = Options { cache, debian13, ..Options::for_program(program()?) };
             let interrupted = interrupted_by_signals()?;
             let cache = linerate_bench::set_up(&names, &options, mirror.as_deref(), &interrupted)?;
-            crate::print(format!("everything is there: {}\n", cache.display()).as_bytes())?;
+            crate::output::print(format!("everything is there: {}\n", cache.display()).as_bytes())?;
         }
         BenchCommand::Run(arguments) => return run(&arguments),
         BenchCommand::Report { runs, output } => {
@@ -229,7 +231,7 @@ pub(crate) fn bench(arguments: BenchArguments) -> Result<ExitCode, Box<dyn Error
                 runs.iter().map(|folder| linerate_bench::load(folder)).collect::<Result<_, _>>()?;
             let folder = output.as_deref().or(runs.first().map(PathBuf::as_path)).unwrap_or(Path::new("."));
             let page = report::write(&read, folder)?;
-            crate::print(format!("{}\n", page.display()).as_bytes())?;
+            crate::output::print(format!("{}\n", page.display()).as_bytes())?;
         }
         BenchCommand::Compare { before, after, fail_on_slower, relative_to, output } => {
             let folder = output.unwrap_or_else(|| after.clone());
@@ -314,7 +316,7 @@ fn options(arguments: &RunArguments) -> Result<Options, Box<dyn Error>> {
 fn told(finished: &Finished, interrupted: &AtomicBool) -> Result<ExitCode, Box<dyn Error>> {
     let Finished { folder, run } = finished;
     let page = report::write(std::slice::from_ref(run), folder)?;
-    crate::print(format!("{}\n{}\n", report::text(run), page.display()).as_bytes())?;
+    crate::output::print(format!("{}\n{}\n", report::text(run), page.display()).as_bytes())?;
     if interrupted.load(Ordering::Relaxed) && run.incomplete {
         let folder = folder.display();
         let _ = writeln!(io::stderr(), "interrupted; to go on: linerate bench run --resume {folder}");
@@ -338,7 +340,7 @@ fn compare(
     let (before, after) = (linerate_bench::load(before)?, linerate_bench::load(after)?);
     let comparison = linerate_bench::compare(&before, &after, relative_to)?;
     let page = report::write_comparison(&before, &after, &comparison, folder)?;
-    crate::print(format!("{comparison}{}\n", page.display()).as_bytes())?;
+    crate::output::print(format!("{comparison}{}\n", page.display()).as_bytes())?;
     let Some(percent) = fail_on_slower else { return Ok(ExitCode::SUCCESS) };
     let worse = comparison.worse_than(percent).count();
     if worse == 0 {

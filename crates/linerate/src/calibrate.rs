@@ -54,7 +54,7 @@ pub(crate) fn calibrate(arguments: &CalibrateArguments) -> Result<ExitCode, Box<
     if let Some(address) = arguments.sink {
         let cannot = |error: io::Error| format!("{address}: cannot be listened on: {error}");
         let listener = TcpListener::bind(address).map_err(cannot)?;
-        crate::print(format!("throws away what comes to {}\n", listener.local_addr()?).as_bytes())?;
+        crate::output::print(format!("throws away what comes to {}\n", listener.local_addr()?).as_bytes())?;
         return Err(cannot(sink(&listener)).into());
     }
     let output = match &arguments.output {
@@ -86,7 +86,7 @@ pub(crate) fn calibrate(arguments: &CalibrateArguments) -> Result<ExitCode, Box<
     }
     let text = outcome.calibration.to_text()?;
     if is_printed {
-        crate::print(text.as_bytes())?;
+        crate::output::print(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     write_file(&output, &text).map_err(cannot_be_written)?;
@@ -94,7 +94,9 @@ pub(crate) fn calibrate(arguments: &CalibrateArguments) -> Result<ExitCode, Box<
         None => "`linerate serve` finds it there".to_owned(),
         Some(_) => format!("`linerate serve --calibration {}` places connections by it", output.display()),
     };
-    crate::print(format!("{}\nwritten to {}: {use_it}\n", report(&outcome), output.display()).as_bytes())?;
+    crate::output::print(
+        format!("{}\nwritten to {}: {use_it}\n", report(&outcome), output.display()).as_bytes(),
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,20 +1,20 @@
 //! The command line: every command, flag and help text. Man page and completions are made from it.
 
-use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
-use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use linerate_config::{
     AdminAddress, CipherSuites, CpuList, EngineChoice, Error, Flags, Groups, Hsts, ListenAddress, LogFormat,
     LogTarget, Source, Symlinks, VERSION_NAMES, parse_version,
 };
 use linerate_suite::Version;
+
+use crate::one_of::one_of;
+use crate::usage_error::UsageError;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -208,17 +208,18 @@ impl ServeArguments {
     ///
     /// # Errors
     /// A usage error where there is nothing to serve, or certificates and keys do not pair.
-    pub(crate) fn source(&self, command: &str) -> Result<Source, clap::Error> {
+    pub(crate) fn source(&self, command: &'static str) -> Result<Source, UsageError> {
         if self.cert.len() != self.key.len() {
             let message = format!(
                 "--cert and --key come in pairs, but there are {} --cert and {} --key",
                 self.cert.len(),
                 self.key.len()
             );
-            return Err(usage_error(command, &message));
+            return Err(UsageError::new(command, message));
         }
         if self.directory.is_none() && self.config.is_none() {
-            return Err(usage_error(command, "give DIR, the folder to serve, or --config FILE, or both"));
+            let message = "give DIR, the folder to serve, or --config FILE, or both";
+            return Err(UsageError::new(command, message));
         }
         let flags = Flags {
             directory: self.directory.clone(),
@@ -240,48 +241,6 @@ impl ServeArguments {
             hsts: self.hsts,
         };
         Ok(Source { file: self.config.clone(), flags })
-    }
-}
-
-pub(crate) fn usage_error(command: &str, message: &str) -> clap::Error {
-    let mut root = Cli::command();
-    root.build();
-    match root.find_subcommand_mut(command) {
-        Some(command) => command.error(ErrorKind::WrongNumberOfValues, message),
-        None => root.error(ErrorKind::WrongNumberOfValues, message),
-    }
-}
-
-/// Parses one of a few words, which help and completions then know. What is wrong with another word is said as the
-/// configuration file's reader says it.
-pub(crate) fn one_of<T: Clone + Send + Sync + 'static>(
-    names: &'static [&'static str],
-    parse: fn(&str) -> Result<T, Error>,
-) -> impl TypedValueParser<Value = T> {
-    OneOf { names, parse }
-}
-
-#[derive(Clone)]
-struct OneOf<T> {
-    names: &'static [&'static str],
-    parse: fn(&str) -> Result<T, Error>,
-}
-
-impl<T: Clone + Send + Sync + 'static> TypedValueParser for OneOf<T> {
-    type Value = T;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        argument: Option<&clap::Arg>,
-        value: &OsStr,
-    ) -> Result<T, clap::Error> {
-        let parse = self.parse;
-        StringValueParser::new().try_map(move |name| parse(&name)).parse_ref(command, argument, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(self.names.iter().map(PossibleValue::new)))
     }
 }
 

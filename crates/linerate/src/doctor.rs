@@ -70,7 +70,7 @@ pub(crate) fn doctor(arguments: DoctorArguments) -> Result<ExitCode, Box<dyn Err
     });
     let findings = judge(&facts);
     let said = if arguments.json { json(&facts, &findings) } else { text(&findings, style()) };
-    crate::print(said.as_bytes())?;
+    crate::output::print(said.as_bytes())?;
     Ok(if !all_was_looked_at(&facts) {
         ExitCode::from(FAILED)
     } else if changes(&findings).is_empty() {

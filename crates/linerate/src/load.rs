@@ -18,7 +18,8 @@ use linerate_load::summary::Summary;
 use linerate_load::{LoadError, Sayings, Target, csv};
 
 use crate::FAILED;
-use crate::cli::{one_of, usage_error};
+use crate::one_of::one_of;
+use crate::usage_error::UsageError;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -213,10 +214,10 @@ pub(crate) fn load(arguments: LoadArguments) -> Result<ExitCode, Box<dyn Error>>
     let sayings = Sayings { progress: !arguments.quiet && io::stderr().is_terminal(), marks: json };
     let interrupt = interrupted_by_signals()?;
     let report = match linerate_load::run(&arguments.plan(), &interrupt, sayings) {
-        Err(LoadError::Plan(reason)) => return Err(usage_error("load", &reason).into()),
+        Err(LoadError::Plan(reason)) => return Err(UsageError::new("load", reason).into()),
         other => other?,
     };
-    crate::print(printed(&report, json, csv).as_bytes())?;
+    crate::output::print(printed(&report, json, csv).as_bytes())?;
     if !report.errors.is_empty() {
         if json || csv {
             let failures: u64 = report.errors.values().sum();

@@ -8,9 +8,12 @@ mod doctor;
 mod key_list;
 mod load;
 mod manual;
+mod one_of;
+mod output;
 mod plan;
 mod serve;
 mod summary;
+mod usage_error;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -19,6 +22,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::cli::{Cli, Command};
+use crate::output::print;
+use crate::usage_error::UsageError;
 
 /// The exit status when the configuration or the run failed; clap exits with 2 when the command line is wrong.
 const FAILED: u8 = 1;
@@ -26,8 +31,8 @@ const FAILED: u8 = 1;
 fn main() -> ExitCode {
     match run(Cli::parse().command) {
         Ok(status) => status,
-        Err(error) => match error.downcast::<clap::Error>() {
-            Ok(usage) => usage.exit(),
+        Err(error) => match error.downcast::<UsageError>() {
+            Ok(usage) => usage.of(Cli::command()).exit(),
             Err(error) => {
                 // Without a prefix: editors and terminals jump to a line that begins with FILE:LINE:COLUMN.
                 // Standard error gone is no reason for another exit status.
@@ -56,13 +61,4 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Man => print(&manual::page()?)?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes to standard output; the reader may stop early, as `head` does.
-fn print(text: &[u8]) -> Result<(), Box<dyn Error>> {
-    let mut output = io::stdout().lock();
-    match output.write_all(text).and_then(|()| output.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
 }

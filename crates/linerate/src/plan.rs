@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Args;
 use linerate_plan::{Constants, Machine, NIC_GBIT, Report, Workload, presets, text};
 
-use crate::cli::usage_error;
+use crate::usage_error::UsageError;
 
 pub(crate) const EXAMPLES: &str = "\
 Without --machine it is this machine, as far as it tells; --print-machine shows what was assumed.
@@ -84,7 +84,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> Result<ExitCode, Box<dyn Error>
         PlanArguments { print_workload: true, .. } => workload_text(&arguments.workload)?,
         _ => planned(arguments)?,
     };
-    crate::print(printed.as_bytes())?;
+    crate::output::print(printed.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -92,7 +92,7 @@ fn planned(arguments: &PlanArguments) -> Result<String, Box<dyn Error>> {
     let rates = if arguments.nic_gbit.is_empty() { &NIC_GBIT[..] } else { &arguments.nic_gbit };
     if rates.len() > MOST_RATES || rates.iter().any(|rate| !(0.001..=100_000.0).contains(rate)) {
         let message = format!("--nic-gbit takes up to {MOST_RATES} rates from 0.001 to 100000");
-        return Err(usage_error("plan", &message).into());
+        return Err(UsageError::new("plan", message).into());
     }
     let machine = Machine::parse(&arguments.machine, &machine_text(&arguments.machine)?)?;
     let workload = Workload::parse(&arguments.workload, &workload_text(&arguments.workload)?)?;

@@ -30,8 +30,8 @@ use crate::{
     Figures,
     content::Content,
     engines::{self, NIC, Sender, USER_TO_PEER},
+    send_path::SendPath,
     stretch::cpu_ns,
-    way::Way,
 };
 
 /// What a set-up keeps a worker waiting without computing.
@@ -53,22 +53,22 @@ const SOFTWARE: &str = "linerate_nic";
 
 /// The adapter that leads to the peer.
 pub(crate) struct Adapter {
-    way: Way,
+    path: SendPath,
     peer: SocketAddr,
     /// Its interface; by a bond, that of a port.
     device: String,
     driver: String,
-    /// The ways to it, and the proof of what it has.
+    /// The paths to it, and the proof of what it has.
     adapters: Adapters,
     /// Ciphers that it left to the kernel.
     refused: Vec<Cipher>,
 }
 
 impl Adapter {
-    /// The one on this way. The error is why there is none, in words.
-    pub(crate) fn on(way: Way, peer: SocketAddr) -> Result<Self, String> {
+    /// The one on this path. The error is why there is none, in words.
+    pub(crate) fn on(path: SendPath, peer: SocketAddr) -> Result<Self, String> {
         let interface =
-            interface(&way, peer).map_err(|error| format!("which one leads to {peer}: {error}"))?;
+            interface(&path, peer).map_err(|error| format!("which one leads to {peer}: {error}"))?;
         let beneath = beneath(&interface);
         let state = |port: &String| adapter::feature_states(port).ok()?.get(FEATURE).copied();
         let states: Vec<_> = beneath.ports.iter().filter_map(|port| Some((port, state(port)?))).collect();
@@ -80,7 +80,7 @@ impl Adapter {
             }
             let driver = adapter::driver(device).map(|driver| driver.name).unwrap_or_default();
             return Ok(Self {
-                way,
+                path,
                 peer,
                 device: (*device).clone(),
                 driver,
@@ -101,7 +101,7 @@ impl Adapter {
         let peer = self.peer;
         self.set_ups(figures)?;
         for cipher in Cipher::ALL {
-            engines::user(USER_TO_PEER, content, &self.way, cipher, figures)
+            engines::user(USER_TO_PEER, content, &self.path, cipher, figures)
                 .map_err(|error| format!("sending to {peer}: {error}"))?;
         }
         for cipher in CIPHERS {
@@ -213,13 +213,13 @@ impl Adapter {
     }
 
     fn sender(&self, cipher: Cipher) -> Result<Sender, String> {
-        Sender::on(&self.way, Version::Tls12, cipher)
+        Sender::on(&self.path, Version::Tls12, cipher)
             .map_err(|error| format!("connecting to {}: {error}", self.peer))
     }
 
-    /// Bytes that the user engine hands to the kernel at once, on this way.
+    /// Bytes that the user engine hands to the kernel at once, on this path.
     pub(crate) fn batch_bytes(&self) -> usize {
-        self.way.batch_bytes()
+        self.path.batch_bytes()
     }
 
     /// What was found out of it.
@@ -319,8 +319,8 @@ pub(crate) fn nobody_there() -> String {
 }
 
 /// By which interface it goes there.
-fn interface(way: &Way, peer: SocketAddr) -> io::Result<String> {
-    let connection = way.connect()?;
+fn interface(path: &SendPath, peer: SocketAddr) -> io::Result<String> {
+    let connection = path.connect()?;
     adapter::towards(&connection.socket, connection.socket.local_addr()?.ip(), peer.ip())
 }
 
@@ -356,8 +356,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let peer = listener.local_addr().unwrap();
         std::thread::spawn(move || crate::sink(&listener));
-        let way = Way::to(peer).unwrap();
-        let why = Adapter::on(way, peer).err().expect("loopback encrypts nothing");
+        let path = SendPath::to(peer).unwrap();
+        let why = Adapter::on(path, peer).err().expect("loopback encrypts nothing");
         assert_eq!(why, format!("lo leads to {peer}, and has no {FEATURE}"));
     }
 }

@@ -6,8 +6,8 @@ use linerate_os::socket::Follows;
 
 use crate::{
     Figures,
+    send_path::SendPath,
     stretch::{Enough, cost_of_each_ns},
-    way::Way,
 };
 
 /// What a system call that does nothing costs.
@@ -25,7 +25,7 @@ pub(crate) fn figure(bytes: usize) -> String {
     format!("send_{bytes}_bytes_ns")
 }
 
-pub(crate) fn measure(way: &Way, figures: &mut Figures) -> io::Result<()> {
+pub(crate) fn measure(path: &SendPath, figures: &mut Figures) -> io::Result<()> {
     let empty_ns = cost_of_each_ns(Enough { units: 20_000, time: TIME }, || {
         for _ in 0..EMPTY_AT_ONCE {
             let _ = rustix::process::getppid();
@@ -34,7 +34,7 @@ pub(crate) fn measure(way: &Way, figures: &mut Figures) -> io::Result<()> {
     })?;
     figures.add(EMPTY, empty_ns);
     for (bytes, units, at_once) in [(SHORT_BYTES, 4000, 8), (LONG_BYTES, 500, 1)] {
-        let connection = way.connect()?;
+        let connection = path.connect()?;
         let source = vec![0x5A; bytes];
         let each_ns = cost_of_each_ns(Enough { units, time: TIME }, || {
             for _ in 0..at_once {

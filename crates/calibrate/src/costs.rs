@@ -4,7 +4,7 @@
 //! is known from sealing and sending in two sizes each, and matters for responses of a few records only.
 //!
 //! Over loopback the sender does the receiver's work, too, which is the same for all that are compared there. An adapter
-//! cannot be measured there. So where one is, the way to its peer counts: the user engine is measured on it as well, and
+//! cannot be measured there. So where one is, the path to its peer counts: the user engine is measured on it as well, and
 //! kernel TLS is taken to differ from it by as much as over loopback.
 
 use linerate_figures::rounded;
@@ -63,7 +63,7 @@ fn of_engine(figures: &Figures, name: &str, cipher: Cipher, call_bytes: u64) -> 
     })
 }
 
-/// What an engine costs on the way that counts.
+/// What an engine costs on the path that counts.
 fn on_the_way(
     figures: &Figures,
     name: &str,

@@ -26,8 +26,8 @@ use rustix::event::PollFlags;
 use crate::{
     Figures,
     content::{CONTENT_BYTES, Content},
+    send_path::{Connection, LARGEST_BATCH_BYTES, SendPath, wait},
     stretch::{Enough, cost_of_each_ns, cpu_ns},
-    way::{Connection, LARGEST_BATCH_BYTES, Way, wait},
 };
 
 /// Bytes of a small response, its head included.
@@ -47,7 +47,7 @@ const MOVES: usize = 6;
 
 /// The engines' names in figures.
 pub(crate) const USER: &str = "user";
-/// The user engine on the way to the peer, which an adapter is compared with.
+/// The user engine on the path to the peer, which an adapter is compared with.
 pub(crate) const USER_TO_PEER: &str = "user_to_peer";
 pub(crate) const KERNEL: &str = "kernel";
 pub(crate) const NIC: &str = "nic";
@@ -79,11 +79,11 @@ fn push_response(queue: &mut Queue, content: &Content) {
 pub(crate) fn user(
     name: &str,
     content: &Content,
-    way: &Way,
+    path: &SendPath,
     cipher: Cipher,
     figures: &mut Figures,
 ) -> io::Result<()> {
-    let (mut long, mut small) = (Sealing::on(way, cipher)?, Sealing::on(way, cipher)?);
+    let (mut long, mut small) = (Sealing::on(path, cipher)?, Sealing::on(path, cipher)?);
     let long_ns = long_transfer_ns(&content.mapped, |queue| long.turn(queue))?;
     figures.add(per_byte(name, cipher), long_ns);
     figures.add(small_response(name, cipher), small_responses_ns(content, |queue| small.turn(queue))?);
@@ -132,9 +132,9 @@ struct Sealing {
 }
 
 impl Sealing {
-    fn on(way: &Way, cipher: Cipher) -> io::Result<Self> {
+    fn on(path: &SendPath, cipher: Cipher) -> io::Result<Self> {
         Ok(Self {
-            connection: way.connect()?,
+            connection: path.connect()?,
             channel: channel(Version::Tls13, cipher)?,
             batch: Batch::new(LARGEST_BATCH_BYTES),
             batches: Batches::default(),
@@ -188,7 +188,7 @@ fn failed(fault: Fault) -> io::Error {
 /// Kernel TLS with one cipher: the move, then what is sent.
 pub(crate) fn kernel(
     content: &Content,
-    way: &Way,
+    path: &SendPath,
     cipher: Cipher,
     figures: &mut Figures,
 ) -> Result<(), Refusal> {
@@ -196,7 +196,7 @@ pub(crate) fn kernel(
     const CARRIED: Carried = Carried { takes_new_keys: true, zero_copy: false };
     let mut moved = Vec::new();
     for _ in 0..MOVES {
-        let mut sender = Sender::on(way, Version::Tls13, cipher)?;
+        let mut sender = Sender::on(path, Version::Tls13, cipher)?;
         let socket = &sender.connection.socket;
         let (began, began_ns) = (Instant::now(), cpu_ns());
         kernel::promote(&System, socket.as_fd(), &mut sender.channel, CARRIED, 0)?;
@@ -220,8 +220,8 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn on(way: &Way, version: Version, cipher: Cipher) -> io::Result<Self> {
-        Ok(Self { connection: way.connect()?, channel: channel(version, cipher)? })
+    pub(crate) fn on(path: &SendPath, version: Version, cipher: Cipher) -> io::Result<Self> {
+        Ok(Self { connection: path.connect()?, channel: channel(version, cipher)? })
     }
 
     /// A turn, and the wait for room behind it.

@@ -6,7 +6,7 @@
 //! - [`ciphers`]: sealing records, out of place and in place, at two sizes.
 //! - [`calls`]: a system call, and copies into a socket.
 //! - [`engines`]: the user engine and kernel TLS over loopback, long transfers and small responses; kernel TLS' set-up.
-//! - [`adapter`]: an adapter that encrypts, and the user engine on the same way, if another host or namespace is at the
+//! - [`adapter`]: an adapter that encrypts, and the user engine on the same path, if another host or namespace is at the
 //!   other end.
 //!
 //! Times are CPU time of the sending thread, pinned to a core of its own: TCP's work is in it, for every engine alike.
@@ -27,9 +27,9 @@ mod figures;
 mod quiet;
 mod report;
 mod seal_and_copy;
+mod send_path;
 mod sink;
 mod stretch;
-mod way;
 
 use std::{
     fmt, io,
@@ -44,7 +44,7 @@ use linerate_record::Cipher;
 
 use adapter::Adapter;
 use content::Content;
-use way::Way;
+use send_path::SendPath;
 
 pub use figures::Figures;
 pub use report::report;
@@ -116,7 +116,7 @@ pub fn calibrate(
     }
     notes.extend(stretch::coarseness());
     let mut bench = Bench {
-        loopback: Way::over_loopback(receiving).map_err(while_doing("connecting over loopback"))?,
+        loopback: SendPath::over_loopback(receiving).map_err(while_doing("connecting over loopback"))?,
         adapter: adapter_of(options.peer)?,
         figures: Figures::default(),
         lacks: Cipher::ALL.map(|_| None),
@@ -146,15 +146,15 @@ pub fn calibrate(
 /// The adapter that leads to the peer, if there is one; or why none is measured, in words.
 fn adapter_of(peer: Option<SocketAddr>) -> Result<Result<Adapter, String>, CalibrateError> {
     let Some(peer) = peer else { return Ok(Err(adapter::nobody_there())) };
-    let way = Way::to(peer).map_err(while_doing(format!(
+    let path = SendPath::to(peer).map_err(while_doing(format!(
         "connecting to {peer} (`linerate calibrate --sink {peer}` is to run there)"
     )))?;
-    Ok(Adapter::on(way, peer))
+    Ok(Adapter::on(path, peer))
 }
 
 /// What is measured with, and what was measured.
 struct Bench {
-    loopback: Way,
+    loopback: SendPath,
     /// The adapter, or why none is measured (any more).
     adapter: Result<Adapter, String>,
     figures: Figures,

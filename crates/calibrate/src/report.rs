@@ -54,7 +54,7 @@ pub fn report(outcome: &Outcome) -> String {
     text
 }
 
-/// What was measured on the way through the adapter.
+/// What was measured on the path through the adapter.
 fn of_adapter(figures: &Figures, nic: &NicFigures) -> String {
     let mut text = format!("The same to the peer, by {} ({})\n", nic.device, nic.driver);
     let _ = writeln!(text, "{:<20} {:>16} {:>18} {:>18}", "", "", "user", "adapter");

@@ -8,8 +8,8 @@ use linerate_record::{Cipher, ContentType, MAX_PLAINTEXT_BYTES, RecordError};
 
 use crate::{
     ciphers::sealer,
+    send_path::LARGEST_BATCH_BYTES,
     stretch::{Enough, cost_of_each_ns},
-    way::LARGEST_BATCH_BYTES,
 };
 
 /// CPU time of a byte of plaintext, in nanoseconds: the same figures as seconds per GB (10⁹ bytes).

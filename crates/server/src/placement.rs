@@ -1,4 +1,4 @@
-//! Placement as the server uses it: what workers decide by ([`Plan`]), and what they tell of it ([`page`]).
+//! Placement as the server uses it: what workers decide by ([`PlacementPlan`]), and what they tell of it ([`page`]).
 
 mod calibration;
 pub(crate) mod page;
@@ -16,7 +16,7 @@ use linerate_placement::{
 
 /// What workers place by: made at start and at each reload, read by all, never changed.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct PlacementPlan {
     pub(crate) policy: Policy,
     pub(crate) costs: Costs,
     /// Where the costs are from.
@@ -28,7 +28,7 @@ pub(crate) struct Plan {
     capabilities: [Capabilities; Combination::ALL.len()],
 }
 
-impl Plan {
+impl PlacementPlan {
     /// What follows from the settings; nothing is known yet of what kernel and adapters carry.
     pub(crate) fn new(settings: &Settings, (basis, costs): (Basis, Costs), workers: usize) -> Self {
         let placement = &settings.placement;

@@ -16,7 +16,7 @@ use crate::{
     admin,
     descriptors::{Budget, Reserve},
     listeners::{Binder, ListenFault, WorkerListener},
-    placement::Plan,
+    placement::PlacementPlan,
     places::totals::Totals,
     report,
     sites::SiteFault,
@@ -161,7 +161,7 @@ struct Server {
     /// What was found out about this machine.
     found: Found,
     /// What decides which engine carries a connection, as far as the settings say it.
-    plan: Plan,
+    plan: PlacementPlan,
     /// The files that the process may open.
     budget: Budget,
     search: kernel::Search,

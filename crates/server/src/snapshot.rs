@@ -3,7 +3,7 @@
 
 use crate::{
     client::TlsFacts,
-    placement::Plan,
+    placement::PlacementPlan,
     sites::Sites,
     workplace::{TimeLimits, Tuning},
 };
@@ -67,7 +67,7 @@ pub(crate) struct Snapshot {
     /// What the kernel carries, tested, if connections may move there.
     pub(crate) kernel: Option<Arc<Capabilities>>,
     /// What decides which engine carries a connection.
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<PlacementPlan>,
     /// The adapters that encrypt, or could; none where nobody asks for more than the user engine.
     pub(crate) adapters: Arc<Adapters>,
 }
@@ -81,7 +81,7 @@ impl Snapshot {
         acceptor: Option<Arc<Acceptor>>,
         https_port: Option<u16>,
         Found { kernel, adapters }: Found,
-        plan: Plan,
+        plan: PlacementPlan,
     ) -> Self {
         let (limits, timeouts, engine) = (&settings.limits, &settings.timeouts, &settings.user_engine);
         Self {

@@ -7,7 +7,7 @@ use crate::{
     descriptors::Reserve,
     mapped_bytes::MappedBytes,
     metrics::Metrics,
-    placement::{Plan, worker_placer::WorkerPlacer},
+    placement::{PlacementPlan, worker_placer::WorkerPlacer},
     watch::Watches,
 };
 use linerate_engine::{
@@ -105,7 +105,11 @@ pub(crate) struct Workplace {
 #[cfg(test)]
 impl Workplace {
     /// For a test: without a log, and with this time for everything that a peer is waited for.
-    pub(crate) fn of_test(plan: crate::placement::Plan, limit_ms: u64, least_rate_bytes_per_s: u64) -> Self {
+    pub(crate) fn of_test(
+        plan: crate::placement::PlacementPlan,
+        limit_ms: u64,
+        least_rate_bytes_per_s: u64,
+    ) -> Self {
         let tuning = Tuning {
             read_batch_bytes: 65_536,
             map_batch_bytes: 65_536,
@@ -130,7 +134,7 @@ impl Workplace {
         log: Option<Sink>,
         tuning: Tuning,
         time_limits: TimeLimits,
-        plan: Arc<Plan>,
+        plan: Arc<PlacementPlan>,
     ) -> Self {
         Self {
             batch: RefCell::new(Batch::new(tuning.read_batch_bytes.max(tuning.map_batch_bytes))),

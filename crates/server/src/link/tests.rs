@@ -1,7 +1,7 @@
 //! What a link waits for, and against which time limit.
 
 use super::{wire::Woken, *};
-use crate::placement::{Basis, Plan};
+use crate::placement::{Basis, PlacementPlan};
 use crate::watch::Expiry;
 use linerate_config::{Flags, Settings};
 use linerate_engine::{FileRange, Piece, Queue, source::OpenFile};
@@ -24,7 +24,7 @@ use std::{
 
 fn workplace() -> Workplace {
     let settings = Settings::from_toml(Path::new("f"), b"[[site]]\nroot = \"r\"\n", &Flags::default());
-    let plan = Plan::new(&settings.unwrap(), (Basis::Defaults, Costs::defaults()), 1);
+    let plan = PlacementPlan::new(&settings.unwrap(), (Basis::Defaults, Costs::defaults()), 1);
     Workplace::of_test(plan, 1000, 1 << 20)
 }
 

@@ -1,6 +1,6 @@
 //! The admin page about placement: what is decided by, what it comes to, and what was decided.
 
-use super::{Basis, Plan};
+use super::{Basis, PlacementPlan};
 use crate::{
     metrics::Metrics,
     view::{OTHERS, View},
@@ -11,7 +11,7 @@ use std::{fmt::Write, sync::Arc};
 
 /// The page's text.
 // Writing to a String cannot fail: the results of `writeln!` are dropped on purpose.
-pub(crate) fn page(plan: &Plan, workers: &[Arc<Metrics>]) -> String {
+pub(crate) fn page(plan: &PlacementPlan, workers: &[Arc<Metrics>]) -> String {
     let views: Vec<View> = workers.iter().map(|worker| worker.placement_view()).collect();
     let mut page = format!("{}\n", plan.summary());
     let _ = writeln!(page, "costs: {}", plan.basis.in_words());
@@ -26,7 +26,7 @@ pub(crate) fn page(plan: &Plan, workers: &[Arc<Metrics>]) -> String {
     page
 }
 
-fn policy(plan: &Plan, page: &mut String) {
+fn policy(plan: &PlacementPlan, page: &mut String) {
     let policy = &plan.policy;
     let placer = Placer::new(*policy, plan.costs.clone());
     let limits = plan.costs.nic_limits;
@@ -46,7 +46,7 @@ fn policy(plan: &Plan, page: &mut String) {
     let _ = writeln!(page, "learning: {learning}, {trials}");
 }
 
-fn by_cost(plan: &Plan, views: &[View], page: &mut String) {
+fn by_cost(plan: &PlacementPlan, views: &[View], page: &mut String) {
     if plan.policy.mode != Mode::Auto {
         return;
     }

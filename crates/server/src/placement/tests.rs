@@ -8,8 +8,8 @@ fn settings(text: &str) -> Settings {
     Settings::from_toml(Path::new("f"), text.as_bytes(), &Flags::default()).unwrap()
 }
 
-fn plan_with(text: &str, costs: Costs) -> Plan {
-    Plan::new(&settings(text), (Basis::Defaults, costs), 1)
+fn plan_with(text: &str, costs: Costs) -> PlacementPlan {
+    PlacementPlan::new(&settings(text), (Basis::Defaults, costs), 1)
 }
 
 /// By these the kernel pays from 100 kB on.
@@ -22,7 +22,7 @@ fn cheap_kernel() -> Costs {
     costs
 }
 
-fn carrying(mut plan: Plan, kernel: Verdict) -> Plan {
+fn carrying(mut plan: PlacementPlan, kernel: Verdict) -> PlacementPlan {
     for can in &mut plan.capabilities {
         *can = Capabilities { kernel, nic: Verdict::Lacking(Lack::NoAdapter) };
     }

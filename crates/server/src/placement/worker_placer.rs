@@ -1,6 +1,6 @@
 //! A worker's placer with what it is fed and what it reports: the server's plan, timed turns, recent decisions.
 
-use super::Plan;
+use super::PlacementPlan;
 use crate::view::{Recent, Ring, View};
 use linerate_os::{kernel_tls, usage};
 use linerate_placement::{
@@ -19,7 +19,7 @@ const TIMED_EVERY: u32 = 16;
 
 /// A worker's own; nothing in it is shared.
 pub(crate) struct WorkerPlacer {
-    plan: RefCell<Arc<Plan>>,
+    plan: RefCell<Arc<PlacementPlan>>,
     placer: RefCell<Placer>,
     recent: RefCell<Ring>,
     turns_until_timed: Cell<u32>,
@@ -36,7 +36,7 @@ struct CpuUse {
 }
 
 impl WorkerPlacer {
-    pub(crate) fn new(plan: Arc<Plan>) -> Self {
+    pub(crate) fn new(plan: Arc<PlacementPlan>) -> Self {
         let placer = Placer::new(plan.policy, plan.costs.clone());
         Self {
             plan: RefCell::new(plan),
@@ -49,7 +49,7 @@ impl WorkerPlacer {
     }
 
     /// Another plan, after a reload.
-    pub(crate) fn adopt(&self, plan: Arc<Plan>) {
+    pub(crate) fn adopt(&self, plan: Arc<PlacementPlan>) {
         self.placer.borrow_mut().adopt(plan.policy, plan.costs.clone());
         self.plan.replace(plan);
     }

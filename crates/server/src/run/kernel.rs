@@ -4,7 +4,7 @@
 //! expected, and not measured. An interface's features are behind a lock that other programs may hold. So at a reload a
 //! thread of its own looks at both, while the server uses the old findings.
 
-use crate::{placement::Plan, report, snapshot::Found, tls_setup};
+use crate::{placement::PlacementPlan, report, snapshot::Found, tls_setup};
 use linerate_config::{EngineChoice, Settings};
 use linerate_engine::{
     kernel::{self, Capabilities},
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 ///
 /// The kernel is tested only where connections may move there, by `plan` or because an adapter may take them: the test takes
 /// its time. What the kernel could do is told all the same.
-pub(super) fn find(settings: &Settings, plan: &Plan, known: &Found) -> Found {
+pub(super) fn find(settings: &Settings, plan: &PlacementPlan, known: &Found) -> Found {
     if !is_looked_for(settings) {
         return Found::default();
     }
@@ -58,7 +58,7 @@ pub(super) struct Search(Option<JoinHandle<Found>>);
 
 impl Search {
     /// Looks anew; a look that is under way is forgotten. Returns what holds until it is over.
-    pub(super) fn begin(&mut self, settings: &Settings, plan: &Plan, known: &Found) -> Found {
+    pub(super) fn begin(&mut self, settings: &Settings, plan: &PlacementPlan, known: &Found) -> Found {
         if !is_looked_for(settings) {
             self.0 = None;
             return Found::default();
@@ -105,8 +105,8 @@ mod tests {
         ("engine = \"kernel\"\nlisten = [\"http://127.0.0.1:80\"]", false, false),
     ];
 
-    fn plan(settings: &Settings) -> Plan {
-        Plan::new(settings, (Basis::Defaults, Costs::defaults()), 1)
+    fn plan(settings: &Settings) -> PlacementPlan {
+        PlacementPlan::new(settings, (Basis::Defaults, Costs::defaults()), 1)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::{
     start::warn_about_calibration,
 };
 use crate::{
-    placement::Plan,
+    placement::PlacementPlan,
     report,
     sites::Sites,
     snapshot::{Found, Snapshot, not_sent_low_water_bytes},
@@ -143,7 +143,7 @@ impl Server {
 
         self.warn_about_restarts(&settings);
         warn_about_calibration(&costs.0);
-        self.plan = Plan::new(&settings, costs, self.workers.len());
+        self.plan = PlacementPlan::new(&settings, costs, self.workers.len());
         self.found = self.search.begin(&settings, &self.plan, &self.found);
         self.settings = settings;
         self.development = development;

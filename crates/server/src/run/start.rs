@@ -9,7 +9,7 @@ use crate::{
     descriptors::{Budget, Reserve},
     listeners::Binder,
     listeners::WorkerListener,
-    placement::{self, Basis, Plan},
+    placement::{self, Basis, PlacementPlan},
     report,
     sites::Sites,
     snapshot::{Found, Snapshot, not_sent_low_water_bytes},
@@ -114,7 +114,7 @@ impl Server {
         let budget = Budget { open_files, workers: cpus.len() as u64 };
         let shares = budget.divide(&settings);
         warn_about(&settings, &sites, &binder, budget);
-        let plan = Plan::new(&settings, costs, cpus.len());
+        let plan = PlacementPlan::new(&settings, costs, cpus.len());
         let found = kernel::find(&settings, &plan, &Found::default());
         let snapshot = Snapshot::new(
             0,
@@ -185,7 +185,7 @@ pub fn check(settings: &Settings) -> Result<Vec<String>, ServeError> {
 pub fn break_evens(settings: &Settings) -> Result<Vec<String>, ServeError> {
     let costs = placement::load(settings).map_err(ServeError::Calibration)?;
     let workers = settings.workers.map_or(1, std::num::NonZero::get);
-    Ok(Plan::new(settings, costs, workers).break_evens())
+    Ok(PlacementPlan::new(settings, costs, workers).break_evens())
 }
 
 /// At start every certificate must be usable.

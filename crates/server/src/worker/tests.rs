@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     metrics::Closed,
-    placement::{Basis, Plan},
+    placement::{Basis, PlacementPlan},
     places::totals::{Count, Place},
     sites::Sites,
     snapshot::Found,
@@ -19,7 +19,7 @@ fn snapshot_of(generation: u64, root: &Path, toml: &str) -> Snapshot {
     let text = format!("{toml}\n[[site]]\nroot = {root:?}\n");
     let settings = Settings::from_toml(Path::new("test.toml"), text.as_bytes(), &Flags::default()).unwrap();
     let sites = Sites::open(&settings).unwrap();
-    let plan = Plan::new(&settings, (Basis::Defaults, Costs::defaults()), 1);
+    let plan = PlacementPlan::new(&settings, (Basis::Defaults, Costs::defaults()), 1);
     let connections = settings.limits.connections;
     Snapshot::new(generation, (&settings, connections), sites, None, None, Found::default(), plan)
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     link::{Link, Protection},
     metrics::{Engine, KernelRefused},
-    placement::{Basis, Plan},
+    placement::{Basis, PlacementPlan},
     workplace::Workplace,
 };
 use linerate_config::{Flags, Settings};
@@ -46,7 +46,7 @@ fn workplace_with(engine: &str, costs: Costs, nic: Nic, is_on: bool) -> (Rc<Work
     let carried = Arc::new(kernel::Capabilities::find(&Simulated::default(), false));
     let text = format!("engine = \"{engine}\"\n[placement]\nlearning = false\n[[site]]\nroot = \"r\"\n");
     let settings = Settings::from_toml(Path::new("f"), text.as_bytes(), &Flags::default()).unwrap();
-    let plan = Plan::new(&settings, (Basis::Defaults, costs), 1).with_found(Some(&carried), false);
+    let plan = PlacementPlan::new(&settings, (Basis::Defaults, costs), 1).with_found(Some(&carried), false);
     let mut workplace = Workplace::of_test(plan, 60_000, 0);
     workplace.calls = Arc::new(calls);
     workplace.kernel.replace(Some(carried));

@@ -1,4 +1,4 @@
-//! Ways to another end that throws away what comes: over loopback, on a CPU of its own, or to another host.
+//! Paths to another end that throws away what comes: over loopback, on a CPU of its own, or to another host.
 
 use std::{
     io,
@@ -33,14 +33,14 @@ enum Far {
     Peer(SocketAddr),
 }
 
-/// A way to send.
+/// A path to send on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct SendPath {
     far: Far,
     batch_bytes: usize,
 }
 
-impl Way {
+impl SendPath {
     /// To a thread of ours on this CPU.
     pub(crate) fn over_loopback(receiving_cpu: usize) -> io::Result<Self> {
         Self::with_batch(Far::Loopback { receiving_cpu })
@@ -52,15 +52,15 @@ impl Way {
     }
 
     fn with_batch(far: Far) -> io::Result<Self> {
-        let mut way = Self { far, batch_bytes: LARGEST_BATCH_BYTES };
-        let connection = way.connect()?;
+        let mut path = Self { far, batch_bytes: LARGEST_BATCH_BYTES };
+        let connection = path.connect()?;
         // What batches grow to where each is taken whole.
         let mut batches = Batches::default();
         for _ in 0..usize::BITS {
-            way.batch_bytes = batches.next_bytes(&connection.socket, LARGEST_BATCH_BYTES)?;
+            path.batch_bytes = batches.next_bytes(&connection.socket, LARGEST_BATCH_BYTES)?;
             batches.taken_whole();
         }
-        Ok(way)
+        Ok(path)
     }
 
     /// Bytes that the user engine hands to the kernel at once.

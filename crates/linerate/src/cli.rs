@@ -1,6 +1,5 @@
 //! The command line: every command, flag and help text. Man page and completions are made from it.
 
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -8,7 +7,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use linerate_config::{
-    AdminAddress, CipherSuites, CpuList, EngineChoice, Error, Flags, Groups, Hsts, ListenAddress, LogFormat,
+    AdminAddress, CipherSuites, CpuList, EngineChoice, Flags, Groups, Hsts, ListenAddress, LogFormat,
     LogTarget, Source, Symlinks, VERSION_NAMES, parse_version,
 };
 use linerate_suite::Version;
@@ -142,8 +141,8 @@ pub(crate) struct ServeArguments {
     listen: Vec<ListenAddress>,
 
     /// Where to serve /healthz and /metrics in the clear: PORT (on 127.0.0.1) or ADDRESS:PORT
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = admin_address, help_heading = "Network")]
-    admin: Option<SocketAddr>,
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Network")]
+    admin: Option<AdminAddress>,
 
     /// Certificate chain (PEM), once for each --key
     ///
@@ -225,7 +224,7 @@ impl ServeArguments {
             directory: self.directory.clone(),
             listen: self.listen.clone(),
             certificates: self.cert.iter().cloned().zip(self.key.iter().cloned()).collect(),
-            admin: self.admin,
+            admin: self.admin.map(|admin| admin.0),
             workers: self.workers,
             cpus: self.cpus.clone(),
             engine: self.engine,
@@ -242,10 +241,6 @@ impl ServeArguments {
         };
         Ok(Source { file: self.config.clone(), flags })
     }
-}
-
-pub(crate) fn admin_address(text: &str) -> Result<SocketAddr, Error> {
-    text.parse::<AdminAddress>().map(|address| address.0)
 }
 
 fn worker_count(text: &str) -> Result<NonZeroUsize, String> {

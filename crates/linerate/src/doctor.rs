@@ -2,11 +2,11 @@
 
 use std::error::Error;
 use std::io::{self, IsTerminal};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use linerate_config::AdminAddress;
 use linerate_doctor::{Facts, Questions, Style, changes, gather, json, judge, text};
 
 use crate::FAILED;
@@ -53,8 +53,8 @@ pub(crate) struct DoctorArguments {
     /// The server's admin listener, if it is a linerate: PORT (on 127.0.0.1) or ADDRESS:PORT
     ///
     /// Of a server on this machine port 9443 is tried without it.
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::cli::admin_address, requires = "server")]
-    admin: Option<SocketAddr>,
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "server")]
+    admin: Option<AdminAddress>,
 }
 
 /// Looks, says what was found, and gives the exit status.
@@ -65,7 +65,7 @@ pub(crate) fn doctor(arguments: DoctorArguments) -> Result<ExitCode, Box<dyn Err
     let facts = gather(&Questions {
         certificate: arguments.cert,
         server: arguments.server,
-        admin: arguments.admin,
+        admin: arguments.admin.map(|admin| admin.0),
         root: arguments.root,
     });
     let findings = judge(&facts);

@@ -33,3 +33,16 @@ impl ContentType {
         self as u8
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_bytes_are_content_types() {
+        for byte in 0..=255 {
+            let read = ContentType::from_wire(byte).map(ContentType::wire);
+            assert_eq!(read, (20..=23).contains(&byte).then_some(byte));
+        }
+    }
+}

@@ -83,3 +83,34 @@ impl fmt::Display for RecordError {
 }
 
 impl std::error::Error for RecordError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Logs and metrics are read by programs: a word that changes is a break. What the peer is told is RFC 8446 6.2's.
+    #[test]
+    fn every_fault_has_its_word_its_alert_and_its_sentence() {
+        let alert = Alert::of(AlertDescription::IllegalParameter);
+        for (fault, label, answer, part) in [
+            (RecordError::BadRecordMac, "bad_record_mac", Some(20), "does not authenticate"),
+            (RecordError::Overflow, "record_overflow", Some(22), "longer than TLS allows"),
+            (RecordError::UnexpectedMessage("a fish"), "unexpected_message", Some(10), "sent a fish where"),
+            (RecordError::Malformed("fish"), "decode_error", Some(50), "a malformed fish"),
+            (
+                RecordError::IllegalParameter("a fish"),
+                "illegal_parameter",
+                Some(47),
+                "illegal value in a fish",
+            ),
+            (RecordError::TooManyKeyUpdates, "key_update_flood", Some(10), "key updates faster"),
+            (RecordError::PeerAlert(alert), "peer_alert", None, "the alert IllegalParameter"),
+            (RecordError::KeyExhausted, "key_exhausted", Some(80), "its record limit"),
+            (RecordError::Misuse("a fish"), "misuse", Some(80), "misused: a fish"),
+            (RecordError::Crypto, "crypto", Some(80), "failed"),
+        ] {
+            assert_eq!((fault.label(), fault.alert().map(AlertDescription::wire)), (label, answer));
+            assert!(fault.to_string().contains(part), "{fault}");
+        }
+    }
+}

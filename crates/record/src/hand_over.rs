@@ -7,10 +7,12 @@ use crate::{
     limit::RESERVED_FOR_CONTROL, nonce,
 };
 use std::{collections::VecDeque, fmt};
-use zeroize::Zeroize;
+use zeroize::ZeroizeOnDrop;
 
 /// What another record maker needs to go on where a [`crate::Sealer`] stopped. Wiped when dropped, never shown.
+#[derive(ZeroizeOnDrop)]
 pub struct Handover<'a> {
+    #[zeroize(skip)]
     key: &'a TrafficKey,
     vector: [u8; 12],
     sequence: u64,
@@ -52,12 +54,6 @@ impl<'a> Handover<'a> {
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.sequence
-    }
-}
-
-impl Drop for Handover<'_> {
-    fn drop(&mut self) {
-        self.vector.zeroize();
     }
 }
 

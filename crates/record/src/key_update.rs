@@ -116,8 +116,15 @@ mod tests {
 
     #[test]
     fn other_messages_and_trailing_bytes_are_refused() {
-        for bad in [&[1u8, 0, 0, 1][..], &[24, 0, 0, 2], &[24, 1], &[24, 0, 0, 1, 2], &[24, 0, 0, 1, 0, 24]] {
-            assert!(KeyUpdateReader::default().read(bad).is_err(), "{bad:?}");
+        for (bad, label) in [
+            (&[1u8, 0, 0, 1][..], "unexpected_message"),
+            (&[24, 0, 0, 2], "decode_error"),
+            (&[24, 1], "decode_error"),
+            (&[24, 0, 0, 1, 2], "illegal_parameter"),
+            (&[24, 0, 0, 1, 0, 24], "unexpected_message"),
+        ] {
+            let fault = KeyUpdateReader::default().read(bad).unwrap_err();
+            assert_eq!(fault.label(), label, "{bad:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::RecordError;
 use linerate_suite::{Cipher, Version};
 use std::fmt;
-use zeroize::Zeroize;
+use zeroize::ZeroizeOnDrop;
 
 /// The longest key of any [`Cipher`], in bytes.
 const MAX_KEY_BYTES: usize = 32;
@@ -13,8 +13,11 @@ const MAX_KEY_BYTES: usize = 32;
 /// For TLS 1.2 with AES-GCM the vector's first 4 bytes are the implicit salt and its last 8 the mask that each
 /// explicit nonce is made with (`mask ^ sequence number`), as rustls extracts it (RFC 5288 3 leaves the choice of the
 /// explicit part to the sender).
+#[derive(ZeroizeOnDrop)]
 pub struct TrafficKey {
+    #[zeroize(skip)]
     version: Version,
+    #[zeroize(skip)]
     cipher: Cipher,
     key: [u8; MAX_KEY_BYTES],
     iv: [u8; 12],
@@ -55,13 +58,6 @@ impl TrafficKey {
     }
 }
 
-impl Drop for TrafficKey {
-    fn drop(&mut self) {
-        self.key.zeroize();
-        self.iv.zeroize();
-    }
-}
-
 impl fmt::Debug for TrafficKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -86,10 +82,20 @@ mod tests {
         }
     }
 
+    /// The compiler answers: what is not wiped when it is dropped does not fit.
+    #[test]
+    fn what_holds_a_key_is_wiped() {
+        fn is_wiped<T: ZeroizeOnDrop>() {}
+        is_wiped::<TrafficKey>();
+        is_wiped::<crate::nonce::NonceBase>();
+        is_wiped::<crate::Handover<'_>>();
+    }
+
     #[test]
     fn debug_shows_no_secret() {
         let key = TrafficKey::new(Version::Tls13, Cipher::Aes128Gcm, &[0xAB; 16], [0xCD; 12]).unwrap();
         let shown = format!("{key:?}").to_lowercase();
+        assert!(shown.contains("aes128gcm"), "{shown}");
         for secret in ["171", "205", "ab, ", "cd, ", "0xab", "0xcd"] {
             assert!(!shown.contains(secret), "{shown}");
         }

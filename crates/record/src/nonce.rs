@@ -4,6 +4,7 @@ use crate::{Cipher, RecordError, TrafficKey, Version, layout::EXPLICIT_NONCE_BYT
 use aws_lc_rs::aead::{Aad, Nonce};
 
 /// The per-direction vector that nonces are made from.
+#[derive(zeroize::ZeroizeOnDrop)]
 pub(crate) struct NonceBase {
     iv: [u8; 12],
 }
@@ -52,12 +53,6 @@ pub(crate) fn vector_elsewhere(key: &TrafficKey, sequence: u64) -> Result<[u8; 1
         vector[5..].fill(0);
     }
     Ok(vector)
-}
-
-impl Drop for NonceBase {
-    fn drop(&mut self) {
-        zeroize::Zeroize::zeroize(&mut self.iv);
-    }
 }
 
 pub(crate) fn nonce(bytes: [u8; 12]) -> Nonce {

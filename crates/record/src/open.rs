@@ -106,19 +106,18 @@ impl Opener {
             .open_in_place_separate_tag(nonce(nonce_bytes), additional.aad(), tag, text)
             .map_err(|_| RecordError::BadRecordMac)?;
         self.sequence = self.sequence.checked_add(1).ok_or(RecordError::Overflow)?;
-        let opened = match self.version {
-            Version::Tls12 => Opened { content_type: header.content_type, plaintext: 0..text_bytes },
+        let (content_type, plaintext_bytes) = match self.version {
+            Version::Tls12 => (header.content_type, text_bytes),
             Version::Tls13 => inner_plaintext(text)?,
         };
-        if opened.plaintext.len() > MAX_PLAINTEXT_BYTES {
+        if plaintext_bytes > MAX_PLAINTEXT_BYTES {
             return Err(RecordError::Overflow);
         }
-        if opened.plaintext.is_empty() && opened.content_type != ContentType::ApplicationData {
+        if plaintext_bytes == 0 && content_type != ContentType::ApplicationData {
             // RFC 8446 5.1, RFC 5246 6.2.1: only application data may come in empty records.
             return Err(RecordError::UnexpectedMessage("an empty record that is no application data"));
         }
-        let start = prefix_bytes + opened.plaintext.start;
-        Ok(Opened { plaintext: start..start + opened.plaintext.len(), ..opened })
+        Ok(Opened { content_type, plaintext: prefix_bytes..prefix_bytes + plaintext_bytes })
     }
 
     fn nonce_bytes(&self, record: &[u8]) -> [u8; 12] {
@@ -132,8 +131,9 @@ impl Opener {
     }
 }
 
-/// Finds the content type behind the plaintext and its padding of zeros (RFC 8446 5.4).
-fn inner_plaintext(text: &[u8]) -> Result<Opened, RecordError> {
+/// Finds the content type, which stands between the plaintext and its padding of zeros, and how long the plaintext is (RFC 8446
+/// 5.4).
+fn inner_plaintext(text: &[u8]) -> Result<(ContentType, usize), RecordError> {
     // RFC 8446 5.2: the plaintext with type and padding may not exceed 2^14 + 1.
     if text.len() > MAX_PLAINTEXT_BYTES + 1 {
         return Err(RecordError::Overflow);
@@ -144,7 +144,7 @@ fn inner_plaintext(text: &[u8]) -> Result<Opened, RecordError> {
     let content_type = ContentType::from_wire(text[position])
         .filter(|&content_type| content_type != ContentType::ChangeCipherSpec)
         .ok_or(RecordError::UnexpectedMessage("a protected record of an unknown content type"))?;
-    Ok(Opened { content_type, plaintext: 0..position })
+    Ok((content_type, position))
 }
 
 impl fmt::Debug for Opener {

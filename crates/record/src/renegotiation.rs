@@ -103,6 +103,7 @@ mod tests {
         for body_bytes in [0, 1, 300, HELLO_LIMIT_BYTES] {
             for piece_bytes in [1, 3, 4, 5, 299, 16_384] {
                 let mut reader = RenegotiationReader::new(Wish::OF_A_CLIENT);
+                assert!(!reader.is_partial());
                 let message = hello(body_bytes);
                 let mut pieces = message.chunks(piece_bytes).peekable();
                 while let Some(piece) = pieces.next() {

@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn tickets_and_key_updates_are_read_however_they_are_split() {
-        let mut wire = vec![4, 0, 0, 5];
+        let mut wire = vec![4, 0, 0, 0];
+        wire.extend([4, 0, 0, 5]);
         wire.extend(*b"first");
         wire.extend([4, 0, 1, 0]);
         wire.extend([7; 256]);
@@ -106,7 +107,7 @@ mod tests {
                 found.extend(reader.read(piece, &mut key_updates, &mut keys).unwrap());
             }
             assert_eq!(found, [KeyUpdateRequest::Requested], "{step}");
-            assert_eq!(keys.0, [b"first".to_vec(), vec![7; 256]], "{step}");
+            assert_eq!(keys.0, [Vec::new(), b"first".to_vec(), vec![7; 256]], "{step}");
             assert!(!reader.is_partial() && !key_updates.is_partial());
         }
     }
@@ -117,5 +118,9 @@ mod tests {
             let (mut reader, mut key_updates) = (TicketReader::default(), KeyUpdateReader::default());
             assert!(reader.read(bad, &mut key_updates, &mut Tickets::default()).is_err(), "{bad:?}");
         }
+        let mut reader = TicketReader::default();
+        let longest = [4, 2, 0, 0];
+        let read = reader.read(&longest, &mut KeyUpdateReader::default(), &mut Tickets::default());
+        assert!(read == Ok(None) && reader.is_partial(), "the longest that is waited for");
     }
 }

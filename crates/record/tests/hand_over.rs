@@ -103,14 +103,14 @@ fn a_refused_switch_leaves_all_as_it_was_and_a_successful_one_ends_sealing_here(
     for (version, cipher) in COMBINATIONS {
         let mut sender = channel(version, cipher, u64::MAX);
         assert_eq!(sender.hand_over(true, |_| Err("no module")), Err(HandOverFault::Refused("no module")));
-        assert!(!sender.is_handed_over());
+        assert!(!sender.is_handed_over() && sender.keeps_key());
         let mut outgoing = Vec::new();
         sender.sealer().unwrap().seal_append(ContentType::ApplicationData, b"on", &mut outgoing).unwrap();
         let mut receiver = channel(version, cipher, u64::MAX);
         assert!(matches!(receiver.receive(&mut outgoing, 0), Ok(Event::Data(_))));
 
         sender.hand_over(true, |_| Ok::<_, ()>(())).unwrap();
-        assert!(sender.is_handed_over());
+        assert!(sender.is_handed_over() && !sender.keeps_key());
         assert!(matches!(sender.sealer(), Err(RecordError::Misuse(_))), "nothing is sealed here any more");
         let again = sender.hand_over(true, |_| -> Result<(), ()> { panic!("there is no second switch") });
         assert!(matches!(again, Err(HandOverFault::NotReady(_))));
@@ -131,7 +131,10 @@ fn while_the_sealing_half_is_lent_nobody_seals() {
         let lent = sender.lend().unwrap();
         // It goes to another thread and comes back.
         let (lent, sequence) = std::thread::spawn(move || {
-            let sequence = lent.handover().unwrap().sequence();
+            let handover = lent.handover().unwrap();
+            let (sequence, shown) = (handover.sequence(), format!("{handover:?}"));
+            assert!(shown.contains("sequence: 1") && !shown.contains("1, 1"), "{shown}");
+            drop(handover);
             (lent, sequence)
         })
         .join()
@@ -179,6 +182,7 @@ fn what_is_not_ready_is_not_tried() {
         Counting(version, cipher, 1),
         KeyUpdateRate::new(1),
     );
+    assert!(!key_not_kept.keeps_key());
     for (what, mut channel) in
         [("closed", closed), ("owing", owing), ("used up", used_up), ("key not kept", key_not_kept)]
     {

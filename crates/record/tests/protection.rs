@@ -1,11 +1,11 @@
 //! Sealing and opening against each other: boundaries, tampering, limits, nonces.
 
 use linerate_record::{
-    Alert, AlertDescription, Channel, Cipher, ContentType, Event, HEADER_BYTES, KeySource, KeyUpdateRate,
-    KeyUpdateRequest, Layout, MAX_PLAINTEXT_BYTES, Opener, RecordError, RecordHeader, RecordLimit, Sealer,
-    TrafficKey, Version,
+    Alert, AlertDescription, Channel, Cipher, Combination, ContentType, Event, HEADER_BYTES, KeySource,
+    KeyUpdateRate, KeyUpdateRequest, Layout, MAX_PLAINTEXT_BYTES, Opener, RecordError, RecordHeader,
+    RecordLimit, Sealer, TrafficKey, Version,
 };
-use std::collections::HashSet;
+use std::{cell::RefCell, collections::HashSet, rc::Rc};
 
 const VERSIONS: [Version; 2] = [Version::Tls12, Version::Tls13];
 
@@ -150,6 +150,28 @@ fn padding_is_taken_off_and_illegal_insides_are_refused() {
     }
 }
 
+/// RFC 5246 6.2.3 lets a ciphertext have 2048 bytes more than the plaintext may have.
+#[test]
+fn tls12_takes_no_longer_plaintext_though_its_records_may_be_longer() {
+    use aws_lc_rs::aead::{Aad, Nonce};
+    let cipher = Cipher::Aes128Gcm;
+    for (length, fits) in
+        [(MAX_PLAINTEXT_BYTES, true), (MAX_PLAINTEXT_BYTES + 1, false), (MAX_PLAINTEXT_BYTES + 2024, false)]
+    {
+        let explicit = [7; 8];
+        let nonce = [&[3 ^ 0x5A; 4][..], &explicit].concat().try_into().unwrap();
+        let additional = [&1u64.to_be_bytes()[..], &[23, 3, 3], &(length as u16).to_be_bytes()].concat();
+        let mut body = text(length);
+        let key = raw_key(cipher, 3);
+        key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(additional), &mut body)
+            .unwrap();
+        let [high, low] = ((explicit.len() + body.len()) as u16).to_be_bytes();
+        let mut record = [&[23, 3, 3, high, low][..], &explicit, &body].concat();
+        let opened = pair(Version::Tls12, cipher).1.open(&mut record).map(|opened| opened.plaintext.len());
+        assert_eq!(opened, if fits { Ok(length) } else { Err(RecordError::Overflow) });
+    }
+}
+
 #[test]
 fn tls12_types_are_outside() {
     for cipher in Cipher::ALL {
@@ -169,6 +191,7 @@ struct Numbered {
     cipher: Cipher,
     sending: u8,
     receiving: u8,
+    tickets: Rc<RefCell<Vec<Vec<u8>>>>,
 }
 
 impl KeySource for Numbered {
@@ -180,20 +203,34 @@ impl KeySource for Numbered {
         self.receiving += 1;
         Ok(key(self.version, self.cipher, self.receiving))
     }
+    fn take_ticket(&mut self, ticket: &[u8]) -> Result<(), RecordError> {
+        self.tickets.borrow_mut().push(ticket.to_vec());
+        Ok(())
+    }
 }
 
 /// Two ends: what one sends with, the other receives with.
 fn ends(version: Version, cipher: Cipher, limit: u64, rate: u32) -> [Channel<Numbered>; 2] {
-    let sequence = u64::from(version == Version::Tls12);
-    [(10, 100), (100, 10)].map(|(sending, receiving)| {
-        let limit = RecordLimit::of(cipher).lowered_to(limit);
-        Channel::new(
-            Sealer::new(&key(version, cipher, sending), sequence, limit).unwrap(),
-            Opener::new(&key(version, cipher, receiving), sequence).unwrap(),
-            Numbered { version, cipher, sending, receiving },
-            KeyUpdateRate::new(rate),
-        )
+    let limit = RecordLimit::of(cipher).lowered_to(limit);
+    [(10, 100), (100, 10)].map(|numbers| {
+        let (sealer, opener, keys) = half(version, cipher, limit, numbers);
+        Channel::new(sealer, opener, keys, KeyUpdateRate::new(rate))
     })
+}
+
+/// What an end is made of, from the numbers of its keys.
+fn half(
+    version: Version,
+    cipher: Cipher,
+    limit: RecordLimit,
+    (sending, receiving): (u8, u8),
+) -> (Sealer, Opener, Numbered) {
+    let sequence = u64::from(version == Version::Tls12);
+    (
+        Sealer::new(&key(version, cipher, sending), sequence, limit).unwrap(),
+        Opener::new(&key(version, cipher, receiving), sequence).unwrap(),
+        Numbered { version, cipher, sending, receiving, tickets: Rc::default() },
+    )
 }
 
 fn records(mut wire: &[u8], layout: Layout) -> Vec<Vec<u8>> {
@@ -348,6 +385,19 @@ fn a_storm_of_key_updates_is_cut() {
     }
 }
 
+/// INV-LIMIT-2, where nobody asks how much is left.
+#[test]
+fn a_sealer_keeps_two_records_back_for_control() {
+    let limit = RecordLimit::of(Cipher::Aes128Gcm).lowered_to(4);
+    let mut sealer = Sealer::new(&key(Version::Tls13, Cipher::Aes128Gcm, 3), 0, limit).unwrap();
+    let mut seal = |content_type| sealer.seal_append(content_type, b"x", &mut Vec::new());
+    assert_eq!(
+        [(); 3].map(|()| seal(ContentType::ApplicationData)),
+        [Ok(()), Ok(()), Err(RecordError::KeyExhausted)]
+    );
+    assert_eq!([(); 3].map(|()| seal(ContentType::Alert)), [Ok(()), Ok(()), Err(RecordError::KeyExhausted)]);
+}
+
 #[test]
 fn tls12_stops_at_its_limit_and_still_says_goodbye() {
     for cipher in Cipher::ALL {
@@ -411,6 +461,71 @@ fn tls12_bounds_empty_records_inside_a_client_hello() {
     assert_eq!(cut_after, Some(32));
 }
 
+/// What a client makes of a server's records, the types and payloads of which are given; and the tickets it was given.
+fn at_the_client(
+    version: Version,
+    records: &[(ContentType, &[u8])],
+) -> (Result<Event, RecordError>, Vec<Vec<u8>>) {
+    let cipher = Cipher::Aes128Gcm;
+    let [mut server, _] = ends(version, cipher, u64::MAX, 100);
+    let (sealer, opener, keys) = half(version, cipher, RecordLimit::of(cipher), (100, 10));
+    let tickets = Rc::clone(&keys.tickets);
+    let mut client = Channel::for_client(sealer, opener, keys, KeyUpdateRate::new(100));
+    let last = records.iter().try_fold(Event::Nothing, |_, (content_type, payload)| {
+        let mut wire = Vec::new();
+        server.sealer().unwrap().seal_append(*content_type, payload, &mut wire).unwrap();
+        client.receive(&mut wire, 0)
+    });
+    (last, tickets.take())
+}
+
+/// RFC 8446 5.1: no other record stands inside a message. A ticket's rest is not taken for a message of its own.
+#[test]
+fn a_client_takes_a_ticket_in_pieces_and_nothing_inside_it() {
+    use ContentType::{ApplicationData, Handshake};
+    let (first, rest) = (&[4, 0, 0, 6, 1, 2][..], &[24, 0, 0, 1][..]);
+    let (last, tickets) = at_the_client(Version::Tls13, &[(Handshake, first), (Handshake, rest)]);
+    assert_eq!((last, tickets), (Ok(Event::Nothing), vec![vec![1, 2, 24, 0, 0, 1]]));
+    let (last, tickets) = at_the_client(Version::Tls13, &[(Handshake, first), (ApplicationData, b"x")]);
+    assert_eq!(last.unwrap_err().alert(), Some(AlertDescription::UnexpectedMessage));
+    assert!(tickets.is_empty());
+    let [mut server, mut client] = ends(Version::Tls13, Cipher::Aes128Gcm, u64::MAX, 100);
+    let mut wire = Vec::new();
+    client.sealer().unwrap().seal_append(Handshake, &[4, 0, 0, 0], &mut wire).unwrap();
+    let fault = server.receive(&mut wire, 0).unwrap_err();
+    assert_eq!(fault.alert(), Some(AlertDescription::UnexpectedMessage), "clients send no tickets");
+}
+
+#[test]
+fn a_tls12_server_asks_to_renegotiate_by_a_hello_request() {
+    let (hello_request, client_hello) = ([0, 0, 0, 0], [1, 0, 0, 0]);
+    let asked = at_the_client(Version::Tls12, &[(ContentType::Handshake, &hello_request)]).0;
+    assert_eq!(asked, Ok(Event::RenegotiationRefused));
+    let fault = at_the_client(Version::Tls12, &[(ContentType::Handshake, &client_hello)]).0.unwrap_err();
+    assert_eq!(fault.alert(), Some(AlertDescription::UnexpectedMessage));
+}
+
+#[test]
+fn what_a_channel_says_of_itself_follows_what_happens() {
+    for combination in Combination::ALL {
+        let [mut server, _] = ends(combination.version, combination.cipher, 100, 100);
+        assert_eq!(server.combination(), combination);
+        let open = |server: &Channel<Numbered>| server.can_send() && !server.sending_is_closed();
+        assert!(open(&server) && !server.owes_key_update() && !server.is_handed_over());
+        let mut wire = Vec::new();
+        server.alert(AlertDescription::NoRenegotiation, &mut wire).unwrap();
+        assert!(open(&server), "a warning closes nothing");
+        server.alert(AlertDescription::CloseNotify, &mut wire).unwrap();
+        assert!(!server.can_send() && server.sending_is_closed());
+        let sent_bytes = wire.len();
+        server.alert(AlertDescription::InternalError, &mut wire).unwrap();
+        assert_eq!(wire.len(), sent_bytes, "nothing follows close_notify");
+        let [mut failing, _] = ends(combination.version, combination.cipher, 100, 100);
+        failing.alert(AlertDescription::DecodeError, &mut wire).unwrap();
+        assert!(failing.sending_is_closed(), "nor a fatal alert");
+    }
+}
+
 #[test]
 fn alerts_end_what_they_must() {
     for version in VERSIONS {
@@ -455,7 +570,10 @@ fn another_record_inside_a_key_update_is_refused() {
 fn debug_output_shows_no_key() {
     let [server, _] = ends(Version::Tls13, Cipher::Aes256Gcm, u64::MAX, 100);
     let shown = format!("{server:?}");
-    assert!(shown.contains("sequence") && !shown.contains("10, 10"), "{shown}");
+    for part in ["Sealer", "Opener", "sequence"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    assert!(!shown.contains("10, 10"), "{shown}");
 }
 
 #[test]

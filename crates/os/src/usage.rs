@@ -32,24 +32,24 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
+    /// By the order of events: one thread works until it has used 50 ms, another waits for its end.
     #[test]
-    fn a_thread_that_works_costs_and_one_that_sleeps_does_not() {
-        let cost = |work: fn()| {
-            std::thread::spawn(move || {
-                work();
-                let cpu = current_thread().expect("Linux tells");
-                cpu.user_s + cpu.system_s
-            })
-            .join()
-            .expect("no panic")
+    fn a_thread_that_works_costs_and_one_that_waits_does_not() {
+        let cpu_s = || {
+            let cpu = current_thread().expect("Linux tells");
+            cpu.user_s + cpu.system_s
         };
-        let busy = cost(|| {
-            let started = Instant::now();
-            while started.elapsed() < Duration::from_millis(200) {
-                std::hint::spin_loop();
-            }
+        let waiting = std::thread::spawn(move || {
+            let busy = std::thread::spawn(move || {
+                let give_up = Instant::now() + Duration::from_secs(60);
+                while cpu_s() < 0.05 {
+                    assert!(Instant::now() < give_up, "its time is not counted");
+                }
+                cpu_s()
+            });
+            (busy.join().expect("no panic"), cpu_s())
         });
-        let idle = cost(|| std::thread::sleep(Duration::from_millis(200)));
-        assert!(idle < 0.02 && idle < busy && busy < 0.3, "idle {idle}, busy {busy}");
+        let (busy_s, waited_s) = waiting.join().expect("no panic");
+        assert!(waited_s < busy_s / 2.0, "waiting {waited_s}, busy {busy_s}");
     }
 }

@@ -209,7 +209,9 @@ mod tests {
     fn what_is_given_back_can_be_taken_and_no_more() {
         let mut budget = SetUpBudget::new(10.0);
         budget.give_back();
+        assert_eq!(budget.left(), 8.0);
         assert_eq!((0..100).filter(|_| take(&mut budget, 0)).count(), 8);
+        assert_eq!(budget.left(), 0.0);
         budget.give_back();
         assert!(take(&mut budget, 0) && !take(&mut budget, 0));
     }

@@ -260,6 +260,7 @@ mod tests {
         assert_eq!(Name::new("").as_str(), "");
         let long = "é".repeat(12);
         assert_eq!(Name::new(&long).as_str(), "é".repeat(11));
+        assert_eq!(format!("{:?}", Name::new("eth0")), "\"eth0\"");
     }
 
     #[test]

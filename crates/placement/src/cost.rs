@@ -137,6 +137,7 @@ mod tests {
             EngineCosts { set_up_ns: -1.0, ..COSTS },
             EngineCosts { per_call_ns: f64::INFINITY, ..COSTS },
             EngineCosts { record_bytes: 0, ..COSTS },
+            EngineCosts { call_bytes: 0, ..COSTS },
         ] {
             assert!(!unsound.is_sound(), "{unsound:?}");
         }

@@ -118,6 +118,28 @@ pub(crate) fn break_even_bytes(once_ns: f64, saved_ns_per_byte: f64) -> Option<u
 mod tests {
     use super::*;
 
+    /// The figures that [`Costs::defaults`] gives sources for: each byte of a long response, and the move.
+    #[test]
+    fn the_defaults_are_those_of_their_table() {
+        let costs = Costs::defaults();
+        let sendfile_ns = 100.0 / 16_384.0 + 700.0 / 1_048_576.0;
+        for (cipher, user_aead_ns, kernel_ns) in [
+            (Cipher::Aes128Gcm, 0.065, 0.20),
+            (Cipher::Aes256Gcm, 0.083, 0.22),
+            (Cipher::ChaCha20Poly1305, 0.43, 0.60),
+        ] {
+            for (engine, slope_ns, set_up_ns, wait_ns) in [
+                (Engine::User, user_aead_ns + 0.083 + 100.0 / 16_384.0 + 700.0 / 65_536.0, 0.0, 0.0),
+                (Engine::Kernel, kernel_ns + sendfile_ns, 5000.0, 0.0),
+                (Engine::Nic, 0.11 + sendfile_ns, 50_000.0, 1e9 / 850.0),
+            ] {
+                let found = costs.of(engine, cipher);
+                assert!((found.slope_ns_per_byte() - slope_ns).abs() < 1e-9, "{engine} {cipher}: {found:?}");
+                assert_eq!((found.set_up_ns, found.set_up_wait_ns), (set_up_ns, wait_ns), "{engine}");
+            }
+        }
+    }
+
     #[test]
     fn by_default_software_kernel_tls_never_pays() {
         let costs = Costs::defaults();
@@ -169,11 +191,23 @@ mod tests {
     }
 
     #[test]
+    fn what_a_response_costs_more_there_is_paid_like_the_set_up() {
+        let mut costs = Costs::defaults();
+        let user = EngineCosts { per_byte_ns: 0.3, per_response_ns: 1000.0, ..EngineCosts::FREE };
+        let kernel = EngineCosts { per_byte_ns: 0.2, per_response_ns: 3000.0, ..EngineCosts::FREE };
+        costs.set(Engine::User, Cipher::Aes128Gcm, user);
+        costs.set(Engine::Kernel, Cipher::Aes128Gcm, EngineCosts { set_up_ns: 10_000.0, ..kernel });
+        let bytes = costs.break_even_bytes(Engine::User, Engine::Kernel, Cipher::Aes128Gcm);
+        assert!(bytes.is_some_and(|bytes| bytes.abs_diff(120_000) <= 1), "{bytes:?}");
+    }
+
+    #[test]
     fn a_saving_that_is_none_never_breaks_even() {
         assert_eq!(break_even_bytes(1000.0, 0.0), None);
         assert_eq!(break_even_bytes(1000.0, -1.0), None);
         assert_eq!(break_even_bytes(1000.0, f64::NAN), None);
         assert_eq!(break_even_bytes(1000.0, 1e-30), None);
+        assert_eq!(break_even_bytes(1e18, 1.0), None);
         assert_eq!(break_even_bytes(-5.0, 0.1), Some(0));
         assert_eq!(break_even_bytes(1000.0, 0.1), Some(10_000));
     }

@@ -127,5 +127,6 @@ mod tests {
         assert!(!learner.observe(Engine::User, AES, Learner::LEAST_BYTES - 1, 1000));
         assert!(!learner.observe(Engine::User, AES, 1 << 20, 0));
         assert_eq!(learner, Learner::default());
+        assert!(learner.observe(Engine::User, AES, Learner::LEAST_BYTES, 1000));
     }
 }

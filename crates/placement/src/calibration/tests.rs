@@ -70,6 +70,17 @@ fn faults_name_their_line_and_what_to_do() {
     }
 }
 
+/// Files that people write are short: what they leave out costs nothing, and sizes are the usual ones.
+#[test]
+fn what_is_left_out_is_free() {
+    let all = example().to_text().unwrap();
+    let left_out = ["set_up_", "per_record_", "per_call_", "per_response_", "record_bytes", "call_bytes"];
+    let kept: Vec<&str> =
+        all.lines().filter(|line| !left_out.iter().any(|key| line.starts_with(key))).collect();
+    let read = Calibration::parse(&kept.join("\n")).unwrap();
+    assert_eq!(read.engines[0].costs(), EngineCosts { per_byte_ns: 0.25, ..EngineCosts::FREE });
+}
+
 #[test]
 fn what_would_not_be_read_is_not_written() {
     let unsound = |change: fn(&mut Calibration)| {
@@ -80,6 +91,16 @@ fn what_would_not_be_read_is_not_written() {
     assert!(unsound(|calibration| calibration.engines.clear()).is_err());
     assert!(unsound(|calibration| calibration.engines[0].set_up_ns = -1.0).is_err());
     assert!(unsound(|calibration| calibration.engines[0].per_byte_ns = f64::INFINITY).is_err());
+    // The user engine is what others are measured by. One that copies nothing may be free.
+    let free = |index: usize| {
+        let mut calibration = example();
+        let EngineFigures { engine, cipher, .. } = calibration.engines[index].clone();
+        let (engine, cipher) = (Engine::named(&engine).unwrap(), Cipher::named(&cipher).unwrap());
+        calibration.engines[index] = EngineFigures::new(engine, cipher, &EngineCosts::FREE);
+        calibration.to_text()
+    };
+    assert!(free(0).unwrap_err().message.ends_with("user with AES-128-GCM: no byte is free"));
+    assert!(free(1).is_ok());
 }
 
 #[test]
@@ -148,6 +169,21 @@ fn what_the_file_does_not_tell_is_scaled() {
         (costs.of(Engine::User, Cipher::Aes256Gcm), costs.of(Engine::Kernel, Cipher::Aes256Gcm));
     assert!(kernel.slope_ns_per_byte() > user.slope_ns_per_byte());
     assert_eq!(costs.break_even_bytes(Engine::User, Engine::Kernel, Cipher::Aes256Gcm), None);
+    // In proportion, but for what the system does once.
+    let mut calibration = example();
+    let thrice = Costs::defaults().of(Engine::User, Cipher::Aes256Gcm).slope_ns_per_byte() * 3.0;
+    let user = EngineCosts { per_byte_ns: thrice, ..EngineCosts::FREE };
+    calibration.engines[2] = EngineFigures::new(Engine::User, Cipher::Aes256Gcm, &user);
+    let kernel = *Costs::from(&calibration).of(Engine::Kernel, Cipher::Aes256Gcm);
+    let default = *Costs::defaults().of(Engine::Kernel, Cipher::Aes256Gcm);
+    for (scaled, default) in [
+        (kernel.per_byte_ns, default.per_byte_ns),
+        (kernel.per_record_ns, default.per_record_ns),
+        (kernel.per_call_ns, default.per_call_ns),
+    ] {
+        assert!(default > 0.0 && (scaled / default - 3.0).abs() < 1e-9, "{kernel:?}");
+    }
+    assert_eq!(kernel.set_up_ns, default.set_up_ns);
     // A cipher of which it tells nothing stays as it is by default.
     let chacha = Cipher::ChaCha20Poly1305;
     assert_eq!(costs.of(Engine::User, chacha), Costs::defaults().of(Engine::User, chacha));

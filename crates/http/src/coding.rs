@@ -151,7 +151,8 @@ mod tests {
             ("x-gzip", vec![Gzip]),
             ("GZIP;q=1.0, br;q=0.5", vec![Gzip, Brotli]),
             ("gzip;q=0.8, zstd;q=0.9, br;q=0.85", vec![Zstd, Brotli, Gzip]),
-            ("br;q=0.001", vec![Brotli]),
+            ("br;q=0.81, gzip;q=0.82", vec![Gzip, Brotli]),
+            ("br;q=0.001, gzip;q=0.002", vec![Gzip, Brotli]),
             ("br;q=0, gzip", vec![Gzip]),
             ("*", vec![Brotli, Zstd, Gzip]),
             ("*;q=0.5, gzip;q=0.7", vec![Gzip, Brotli, Zstd]),
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn malformed_weights_void_their_member_only() {
         for wrong in
-            ["br;q=2", "br;q=1.001", "br;q=0.0001", "br;q=", "br;q=.5", "br;x=1", "br;q=-1", "br;q=0.a"]
+            ["br;q=2", "br;q=1.001", "br;q=0.1234", "br;q=", "br;q=.5", "br;x=1", "br;q=-1", "br;q=0.a"]
         {
             assert_eq!(accepted(&format!("{wrong}, gzip")), vec![Gzip], "{wrong}");
         }

@@ -297,24 +297,42 @@ mod tests {
         }
     }
 
-    /// Between "stands" and "gone" nothing changes: neither shrinks nor grows.
-    #[test]
-    fn what_is_neither_long_nor_short_changes_nothing() {
+    /// The rates after set-ups that came every 20 ms: how long they took, and how many of them.
+    fn rates_after<const SPANS: usize>(spans: [(u64, u32); SPANS]) -> [f64; SPANS] {
         let mut pace = Pace::new(1000.0);
         let mut now_ns = 0;
-        let mut all_take = |pace: &mut Pace, took_ns, times| {
+        spans.map(|(took_ns, times)| {
             for _ in 0..times {
                 now_ns += 20 * MS;
                 pace.took(took_ns, now_ns);
             }
-        };
-        all_take(&mut pace, 10 * MS, 8);
-        all_take(&mut pace, 30 * MS, 8);
-        let shrunk = pace.rate_per_s();
-        assert_eq!(shrunk, 950.0);
-        all_take(&mut pace, 18 * MS, 80);
-        assert_eq!(pace.rate_per_s(), shrunk);
-        all_take(&mut pace, 10 * MS, 16);
-        assert!(pace.rate_per_s() > shrunk);
+            pace.rate_per_s()
+        })
+    }
+
+    #[test]
+    fn a_queue_that_becomes_shorter_is_given_time() {
+        let spans = [(10 * MS, 8), (30 * MS, 8), (272 * MS / 10, 8), (27 * MS, 8)];
+        assert_eq!(rates_after(spans), [1000.0, 950.0, 950.0, 902.5]);
+    }
+
+    /// Others keep it up, or the adapter has become slower: what it takes now is the usual time.
+    #[test]
+    fn a_queue_that_never_ends_is_how_the_adapter_is() {
+        let [_, shrunk, later] = rates_after([(10 * MS, 8), (30 * MS, 80), (30 * MS, 8000)]);
+        assert!(shrunk < 700.0 && later == 1000.0, "{shrunk}, then {later}");
+    }
+
+    #[test]
+    fn what_waking_a_thread_takes_is_no_queue() {
+        assert_eq!(rates_after([(50_000, 8), (150_000, 80)]), [1000.0; 2]);
+    }
+
+    /// Between "stands" and "gone" nothing changes: neither shrinks nor grows.
+    #[test]
+    fn what_is_neither_long_nor_short_changes_nothing() {
+        let [_, shrunk, same, grown] =
+            rates_after([(10 * MS, 8), (30 * MS, 8), (18 * MS, 80), (13 * MS, 16)]);
+        assert!(shrunk == 950.0 && same == shrunk && grown > shrunk);
     }
 }

@@ -181,7 +181,7 @@ impl BodyDrain {
             return Err(RequestError::Chunk);
         }
         // The size starts from zero: the state before ends with nothing remaining, or the drain is new.
-        self.remaining_bytes = self.remaining_bytes << 4 | u64::from(value);
+        self.remaining_bytes = self.remaining_bytes * 16 + u64::from(value);
         Ok(State::Size { digits: digits + 1 })
     }
 

@@ -132,5 +132,6 @@ mod tests {
         date.advance_to(1);
         assert_eq!(date.as_bytes(), b"Thu, 01 Jan 1970 00:00:01 GMT");
         assert_eq!(date.unix_s(), 1);
+        assert_eq!(format!("{date:?}"), "Thu, 01 Jan 1970 00:00:01 GMT");
     }
 }

@@ -120,6 +120,7 @@ mod tests {
         for error in ALL_REQUEST_ERRORS {
             assert!((400..600).contains(&error.status().code()), "{error:?}");
             assert!(error.explanation().ends_with('.'), "{error:?}");
+            assert_eq!(error.to_string(), error.explanation());
         }
     }
 }

@@ -252,6 +252,15 @@ mod tests {
             ("a.xml", "application/xml; charset=utf-8"),
             ("a.xhtml", "application/xhtml+xml; charset=utf-8"),
             ("a.json", "application/json"),
+            ("app.js.map", "application/json"),
+            ("a.mjs", "text/javascript; charset=utf-8"),
+            ("a.iso.sha256", "text/plain; charset=utf-8"),
+            ("access.log", "text/plain; charset=utf-8"),
+            ("a.m4a", "audio/mp4"),
+            ("a.tgz", "application/gzip"),
+            ("a.txz", "application/x-xz"),
+            ("a.tbz2", "application/x-bzip2"),
+            ("disk.img", "application/octet-stream"),
         ] {
             assert_eq!(of(name), expected, "{name}");
         }
@@ -283,8 +292,10 @@ mod tests {
             ("html", "text/html; charset=iso-8859-1"),
             ("x", "a/b"),
             ("x", "application/x-thing"),
+            ("1234567890123456", "application/x-longest"),
         ])
         .unwrap();
+        assert_eq!(types.of(b"a.1234567890123456").to_string(), "application/x-longest");
         assert_eq!(types.of(b"a.ts").to_string(), "text/x-typescript; charset=utf-8");
         assert_eq!(types.of(b"a.html").to_string(), "text/html; charset=iso-8859-1");
         assert_eq!(types.of(b"a.X").to_string(), "application/x-thing");

@@ -101,7 +101,7 @@ fn check_bytes(encoded: &[u8]) -> Result<(), RequestError> {
 
 fn hexadecimal(high: u8, low: u8) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
-    u8::try_from(digit(high)? << 4 | digit(low)?).ok()
+    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }
 
 /// Drops empty segments and `.`. A single slash at the end, the ordinary case, is cut off without copying.

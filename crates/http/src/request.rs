@@ -227,8 +227,7 @@ fn check_request_line(head: &[u8], limits: &RequestLimits) -> Result<(), Request
     if head.len() > limits.request_line_bytes {
         let beginning = &head[..head.len().min(line_and_crlf_bytes)];
         let ends = beginning.contains(&b'\n');
-        let may_still_end = beginning.len() < line_and_crlf_bytes
-            && beginning[limits.request_line_bytes..].starts_with(b"\r");
+        let may_still_end = beginning[limits.request_line_bytes..] == *b"\r";
         if !ends && !may_still_end {
             return Err(RequestError::RequestLineTooLong);
         }

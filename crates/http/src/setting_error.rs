@@ -107,3 +107,16 @@ fn quoted(text: &str) -> String {
 }
 
 impl std::error::Error for SettingError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_said_in_a_line_of_bounded_length() {
+        let name = |name: &str| SettingError::HeaderName { name: name.to_owned() }.to_string();
+        assert_eq!(name("a\nb"), r#""a\nb" is no header name: letters, digits and - are allowed"#);
+        assert!(name(&"x".repeat(64)).starts_with(&format!("\"{}\" is", "x".repeat(64))));
+        assert!(name(&"x".repeat(65)).starts_with(&format!("\"{}…\" is", "x".repeat(64))));
+    }
+}

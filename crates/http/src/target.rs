@@ -168,8 +168,8 @@ mod tests {
     #[test]
     fn refuses_malformed_hosts() {
         for wrong in [
-            "a b", "a/b", "a:b", "a:+1", "a:70000", "a:1:2", "[]", "[::1", "[::1]x", "::1", "user@a", "a\\b",
-            "ä",
+            "a b", "a/b", "a:b", "a:+1", "a:70000", "a:1:2", "[]", "[::1", "[::1]x", "[: :1]", "[::1/]",
+            "::1", "user@a", "a\\b", "ä",
         ] {
             assert_eq!(Authority::parse(wrong.as_bytes()), Err(RequestError::Host), "{wrong}");
         }

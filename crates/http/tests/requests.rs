@@ -46,6 +46,21 @@ fn reads_what_a_browser_sends() {
 }
 
 #[test]
+fn methods_are_told_by_their_exact_names() {
+    for (name, method) in [
+        ("GET", Method::Get),
+        ("HEAD", Method::Head),
+        ("OPTIONS", Method::Options),
+        ("get", Method::Other("get")),
+        ("PATCH", Method::Other("PATCH")),
+    ] {
+        let text = format!("{name} / HTTP/1.0\r\n\r\n");
+        let request = parse(&text);
+        assert_eq!((request.method, request.method.as_str()), (method, name));
+    }
+}
+
+#[test]
 fn is_incomplete_at_every_byte_until_the_last() {
     for head in [BROWSER, "\r\n\r\nHEAD / HTTP/1.0\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n"] {
         for length in 0..head.len() {
@@ -62,6 +77,7 @@ fn leaves_what_follows_to_the_next_request() {
     let (_, head_bytes) = parse_request(two.as_bytes(), &LIMITS).unwrap().unwrap();
     assert_eq!(head_bytes, BROWSER.len());
     let second = parse(&two[head_bytes..]);
+    assert_eq!(second.method.as_str(), "HEAD");
     assert_eq!((second.method, second.path, second.authority), (Method::Head, "/b", None));
 }
 

@@ -218,6 +218,36 @@ fn several_ranges_are_multipart() {
 }
 
 #[test]
+fn the_operators_limit_on_ranges_counts() {
+    let text = "GET / HTTP/1.1\r\nHost: a\r\nRange: bytes=0-1,5-6,9-10\r\n\r\n";
+    let (request, _) = parse_request(text.as_bytes(), &LIMITS).unwrap().unwrap();
+    let now = ImfFixdate::at(NOW_UNIX_S);
+    for (limit, status) in [(3, Status::PartialContent), (2, Status::Ok)] {
+        let responder = Responder::for_request(&request, &now, None, true).with_ranges_limit(limit);
+        assert_eq!(responder.file(&request, &file(), &mut Vec::new()).status, status);
+    }
+}
+
+/// The reader of a page at `/` is there already, and of a host that nothing here answers for there is no home.
+#[test]
+fn pages_for_errors_lead_home_where_there_is_one() {
+    let now = ImfFixdate::at(NOW_UNIX_S);
+    for (path, status, leads_home) in [
+        ("/", Status::NotFound, false),
+        ("/a", Status::NotFound, true),
+        ("/a", Status::MisdirectedRequest, false),
+        ("/", Status::MisdirectedRequest, false),
+    ] {
+        let text = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+        let (request, _) = parse_request(text.as_bytes(), &LIMITS).unwrap().unwrap();
+        let mut page = Vec::new();
+        let _ = Responder::for_request(&request, &now, None, true).error(status, "no", &mut page);
+        let page = String::from_utf8(page).unwrap();
+        assert_eq!(page.contains("<a href=\"/\">Home</a>"), leads_home, "{path} {status}");
+    }
+}
+
+#[test]
 fn ranges_beyond_the_end_are_416() {
     let (head, plan) = answer("Range: bytes=1000-\r\n");
     assert!(head.starts_with("HTTP/1.1 416 Range Not Satisfiable\r\n"));

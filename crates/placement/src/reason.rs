@@ -313,6 +313,19 @@ mod tests {
         }
     }
 
+    /// By their indices in [`all`].
+    #[test]
+    fn only_what_passes_is_asked_about_again() {
+        for (index, reason) in all().iter().enumerate() {
+            let expected = match index {
+                0 | 13..=15 | 17 => Again::Never,
+                2 | 9 | 10 | 16 => Again::NextRecord,
+                _ => Again::NextResponse,
+            };
+            assert_eq!(reason.again(), expected, "{reason:?}");
+        }
+    }
+
     #[test]
     fn reasons_are_sentences_with_their_figures() {
         let said = |engine, index: usize| Decision { engine, reason: all()[index] }.to_string();

@@ -123,6 +123,35 @@ fn responses_that_cost_more_there_count_against_it() {
     assert_eq!(said(decision), "user: 10 kB response after 10 MB, break-even 20 MB");
     let large = ConnectionSignals { sent_before_bytes: 30_000_000, responses_before: 1000, ..fresh(10_000) };
     assert_eq!(placer.decide(&kernel_only(), &large, 0, never_asked).engine, Engine::Kernel);
+    // The first is one, too: 10 µs of set-up and 2 µs.
+    let mut first = |bytes| said(placer.decide(&kernel_only(), &fresh(bytes), 0, never_asked));
+    assert_eq!(first(110_000), "user: 110 kB response, break-even 120 kB");
+    assert_eq!(first(130_000), "kernel: 130 kB response, break-even 120 kB");
+    let near = |bytes: Option<u64>| bytes.is_some_and(|bytes| bytes.abs_diff(120_000) <= 1);
+    assert!(near(placer.break_even_bytes(Engine::Kernel, AES)));
+    assert!((placer.saved_ns_per_byte(Engine::Kernel, AES) - 0.1).abs() < 1e-9);
+}
+
+/// The set-up is paid by responses, not by bytes; this one alone does not pay it.
+#[test]
+fn responses_that_cost_less_there_count_for_it() {
+    let mut costs = costs();
+    let user = EngineCosts { per_response_ns: 2000.0, ..*costs.of(Engine::User, AES) };
+    costs.set(Engine::User, AES, user);
+    let tenth = ConnectionSignals { sent_before_bytes: 900, responses_before: 9, ..fresh(100) };
+    let decision = Placer::new(Policy::default(), costs).decide(&kernel_only(), &tenth, 0, never_asked);
+    assert_eq!((decision.engine, decision.reason.label()), (Engine::Kernel, "expected_to_pay"));
+}
+
+#[test]
+fn an_engine_that_costs_as_much_carries_nothing() {
+    let mut costs = costs();
+    for engine in [Engine::User, Engine::Kernel] {
+        costs.set(engine, AES, EngineCosts::FREE);
+    }
+    let mut placer = Placer::new(Policy::default(), costs);
+    let decision = placer.decide(&kernel_only(), &fresh(1 << 30), 0, never_asked);
+    assert_eq!(said(decision), "user: the kernel engine costs 0.000 ns a byte more");
 }
 
 #[test]
@@ -235,8 +264,15 @@ fn a_response_bids_what_it_saves_itself() {
     assert_eq!(placer.decide(&with_nic(), &kept, 0, || None).engine, Engine::Nic, "while there is plenty");
     while placer.decide(&with_nic(), &fresh(20_000_000), 0, || None).engine == Engine::Nic {}
     // 10 kB save 2 µs here; 20 MB save 4 ms, less the set-up.
-    let said = said(placer.decide(&with_nic(), &kept, 0, || None));
-    assert!(said.starts_with("user: set-ups are short: it would save 2 µs, others save over "), "{said}");
+    let short = said(placer.decide(&with_nic(), &kept, 0, || None));
+    assert!(short.starts_with("user: set-ups are short: it would save 2 µs, others save over "), "{short}");
+    // Less what the response itself costs more there.
+    let mut costs = costs();
+    let nic = EngineCosts { per_response_ns: 500.0, ..*costs.of(Engine::Nic, AES) };
+    costs.set(Engine::Nic, AES, nic);
+    placer.adopt(Policy::default(), costs);
+    let short = said(placer.decide(&with_nic(), &kept, 0, || None));
+    assert!(short.starts_with("user: set-ups are short: it would save 1.5 µs, others"), "{short}");
 }
 
 /// Where the kernel can be had, too, a set-up on the adapter saves what is between the two.
@@ -261,6 +297,16 @@ fn a_set_up_that_was_not_made_is_had_by_the_next() {
         }
     }
     assert_eq!(moved, 1000);
+}
+
+/// As where the operator chose the kernel, and Linux asks the adapter first.
+#[test]
+fn a_move_by_the_adapter_takes_a_set_up_too() {
+    let mut placer = placer();
+    let taken = (0..1000).filter(|_| placer.take_set_up(0).is_none()).count();
+    assert_eq!(taken, 100, "half a second's");
+    assert_eq!(placer.take_set_up(0), Some(Reason::BudgetSpent { set_ups_per_s: 200.0 }));
+    assert_eq!(placer.take_set_up(10_000_000), None, "and two in each hundredth of a second");
 }
 
 #[test]
@@ -334,6 +380,13 @@ fn freebsd_takes_lossy_flows_back_and_linux_cannot() {
     };
     assert_eq!(on_kernel(9_000_000), "kernel: moved there before");
     assert_eq!(on_kernel(11_000_000), "nic: 11 MB response, break-even 10 MB");
+    // What a response costs more in the kernel is saved, too.
+    let mut dear = costs();
+    let kernel = EngineCosts { per_response_ns: 100_000.0, ..*dear.of(Engine::Kernel, AES) };
+    dear.set(Engine::Kernel, AES, kernel);
+    let connection = ConnectionSignals { engine: Engine::Kernel, ..fresh(9_500_000) };
+    let decision = Placer::new(freebsd, dear).decide(&both, &connection, 0, || Some(0.0));
+    assert_eq!(said(decision), "nic: 9.5 MB response, break-even 9 MB");
     let connection = ConnectionSignals { engine: Engine::Kernel, ..fresh(1 << 30) };
     let decision = placer.decide(&both, &connection, 0, || Some(0.02));
     assert_eq!(said(decision), "kernel: 2 % of its bytes were retransmitted, over 1 %");
@@ -441,4 +494,5 @@ fn a_reload_keeps_what_was_learnt_and_spent() {
     assert_eq!(placer.learner().observed(Engine::User, AES).observations, 1);
     assert_eq!(placer.budget().left(), left);
     assert_eq!(placer.policy().trial_every, 7);
+    assert_eq!(*placer.costs(), costs());
 }

@@ -9,13 +9,14 @@
 #   make hostile [ARGS="logs disks --ipv4"]              fault programs beside nginx, the long form: docs/RELIABILITY.md
 #   make conformance TLSFUZZER=DIR [ONLY='test-tls13-key*'] [FAMILY=6]   tlsfuzzer's scripts, from a checkout of it
 #   make careful                                           crates/os and record under AddressSanitizer (nightly Rust)
+#   make mutants [PACKAGE=record] [ARGS="--file '*/nonce.rs'"]   change a crate place by place: does a test notice?
 #   make report [EXPERIMENT=engines] [ARGS=--quick]        run an experiment and put its report into docs/reports
 #   make SETUP=no ...                                      never install a system package, only name it
 
-.PHONY: serve test test-all guest-test nic fuzz hostile conformance careful report
+.PHONY: serve test test-all guest-test nic fuzz hostile conformance careful mutants report
 .DEFAULT_GOAL := test
 
-export DIR TARGET TIME SETUP EXPERIMENT TLSFUZZER ONLY FAMILY
+export DIR TARGET TIME SETUP EXPERIMENT TLSFUZZER ONLY FAMILY PACKAGE
 
 serve:
 	@scripts/serve.sh $(ARGS)
@@ -41,6 +42,9 @@ hostile:
 
 careful:
 	@scripts/careful.sh
+
+mutants:
+	@scripts/mutants.sh $(ARGS)
 
 conformance:
 	@scripts/conformance.sh

@@ -228,7 +228,53 @@ impl FromIterator<Piece> for Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::OpenFile;
+    use crate::source::{Change, OpenFile};
+
+    #[test]
+    fn ranges_begin_alike_at_one_place_of_one_file() {
+        let files = [(); 2].map(|()| OpenFile::of(tempfile::tempfile().unwrap()).unwrap());
+        let range = |number: usize, range| {
+            let source = Rc::clone(&files[number]) as Rc<dyn Source>;
+            FileRange { source, range }
+        };
+        let one = range(0, 10..17);
+        assert!(one.begins_like(&range(0, 10..12)));
+        assert!(!one.begins_like(&range(0, 11..17)) && !one.begins_like(&range(1, 10..17)));
+        assert_eq!(format!("{one:?}"), "10..17");
+        let queue = Queue::from_iter([Piece::File(one)]);
+        let Some(Part::File(part)) = queue.upcoming(5).next() else { panic!("it has a file") };
+        assert_eq!((format!("{part:?}"), part.behind(2).range), ("10..15".to_owned(), 12..15));
+    }
+
+    #[test]
+    fn a_queue_is_mapped_where_all_its_files_are() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(10).unwrap();
+        let is_mapped = |pieces: &[&Piece]| {
+            let queue: Queue = pieces.iter().copied().cloned().collect();
+            queue.is_mapped()
+        };
+        let head = Piece::Bytes(b"head".to_vec());
+        let read = Piece::file(&OpenFile::of(file.try_clone().unwrap()).unwrap(), 0..10);
+        let mapped = Piece::file(&OpenFile::mapped(file).unwrap(), 0..10);
+        assert!(is_mapped(&[&mapped]) && is_mapped(&[&head, &mapped]));
+        assert!(!is_mapped(&[]) && !is_mapped(&[&head]) && !is_mapped(&[&mapped, &head, &read]));
+    }
+
+    /// INV-FILE-1, where a batch holds bytes of more than one file.
+    #[test]
+    fn each_file_of_what_comes_next_is_asked_about() {
+        for changed in [0, 1] {
+            let files = [(); 2].map(|()| tempfile::tempfile().unwrap());
+            files.iter().for_each(|file| file.set_len(10).unwrap());
+            let sources = files.each_ref().map(|file| OpenFile::of(file.try_clone().unwrap()).unwrap());
+            let queue: Queue = sources.iter().map(|source| Piece::file(source, 0..10)).collect();
+            assert!(queue.check_files(20).is_ok());
+            files[changed].set_len(5).unwrap();
+            assert!(matches!(queue.check_files(20), Err(Fault::Changed(Change::CutShort(5)))), "{changed}");
+            assert_eq!(queue.check_files(10).is_ok(), changed == 1, "no byte of the second is among these");
+        }
+    }
 
     #[test]
     fn pieces_are_consumed_in_order_at_any_step() {

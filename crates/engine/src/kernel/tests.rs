@@ -129,6 +129,9 @@ fn before_the_switch_every_failure_falls_back() {
             assert_eq!(refusal.reason.label(), *expected, "{refusal:?}");
             // What no reason tells is said in the kernel's own words.
             assert_eq!(refusal.error.is_some(), *expected == "refused", "{refusal:?}");
+            let words =
+                refusal.error.as_ref().map_or_else(|| refusal.reason.to_string(), ToString::to_string);
+            assert_eq!(refusal.to_string(), words);
             assert!(!connection.sender.is_handed_over());
             connection.send_sealed(b"after");
             connection.read_until(|connection| connection.peer.opened == b"before after");

@@ -385,6 +385,13 @@ fn a_storm_of_key_updates_is_cut() {
     }
 }
 
+#[test]
+fn the_least_limit_leaves_room_for_a_record_of_data() {
+    let limit = RecordLimit::of(Cipher::Aes128Gcm).lowered_to(0);
+    let sealer = Sealer::new(&key(Version::Tls13, Cipher::Aes128Gcm, 3), 0, limit).unwrap();
+    assert_eq!(sealer.remaining_records(), 1);
+}
+
 /// INV-LIMIT-2, where nobody asks how much is left.
 #[test]
 fn a_sealer_keeps_two_records_back_for_control() {

@@ -5,7 +5,7 @@ use crate::error::RequestError;
 
 /// The most bytes of chunk extensions and trailers together that are skipped in one body. Without a bound a
 /// peer could make the server read for ever while it sends one byte of data a chunk.
-pub const FRAMING_LIMIT_BYTES: u64 = 8 * 1024;
+pub const FRAMING_LIMIT_BYTES: u64 = 8_192;
 
 /// Digits of a chunk size: 64 bits.
 const CHUNK_SIZE_DIGITS_LIMIT: u8 = 16;

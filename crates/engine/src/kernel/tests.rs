@@ -139,6 +139,16 @@ fn before_the_switch_every_failure_falls_back() {
     }
 }
 
+/// INV-LIMIT-1: what a call may send is as much as needs no more records than are left, and no byte less.
+#[test]
+fn bytes_and_records_are_counted_the_same_way() {
+    assert_eq!((records_at_most(0), bytes_for(0), bytes_for(1)), (0, 0, 0));
+    for records in 2..1000 {
+        let bytes = bytes_for(records);
+        assert_eq!((records_at_most(bytes), records_at_most(bytes + 1)), (records, records + 1));
+    }
+}
+
 #[test]
 fn the_switch_is_not_tried_before_its_preconditions_hold() {
     let (version, cipher) = (Version::Tls13, Cipher::Aes128Gcm);

@@ -10,13 +10,14 @@
 #   make conformance TLSFUZZER=DIR [ONLY='test-tls13-key*'] [FAMILY=6]   tlsfuzzer's scripts, from a checkout of it
 #   make careful                                           crates/os and record under AddressSanitizer (nightly Rust)
 #   make mutants [PACKAGE=record] [ARGS="--file '*/nonce.rs'"]   change a crate place by place: does a test notice?
+#   make readme-figures [ROUNDS=5] [EACH=1] [CACHE=DIR]     README's table, measured and written anew, in a quiet quarter of an hour
 #   make report [EXPERIMENT=engines] [ARGS=--quick]        run an experiment and put its report into docs/reports
 #   make SETUP=no ...                                      never install a system package, only name it
 
-.PHONY: serve test test-all guest-test nic fuzz hostile conformance careful mutants report
+.PHONY: serve test test-all guest-test nic fuzz hostile conformance careful mutants readme-figures report
 .DEFAULT_GOAL := test
 
-export DIR TARGET TIME SETUP EXPERIMENT TLSFUZZER ONLY FAMILY PACKAGE
+export DIR TARGET TIME SETUP EXPERIMENT TLSFUZZER ONLY FAMILY PACKAGE ROUNDS EACH CACHE
 
 serve:
 	@scripts/serve.sh $(ARGS)
@@ -48,6 +49,9 @@ mutants:
 
 conformance:
 	@scripts/conformance.sh
+
+readme-figures:
+	@scripts/readme-figures.sh
 
 report:
 	@scripts/report.sh $(ARGS)

@@ -4,6 +4,7 @@ mod guest;
 #[cfg(test)]
 mod invariants;
 mod linerate;
+mod readme;
 
 use std::process::ExitCode;
 
@@ -16,11 +17,14 @@ enum Task {
     /// What is measured in a guest with a kernel of its own (guest/README.md).
     #[command(subcommand)]
     Guest(guest::GuestTask),
+    /// Write README's figures anew, from the runs of `make readme-figures`.
+    ReadmeFigures(readme::ReadmeFigures),
 }
 
 fn main() -> ExitCode {
     let done = match Task::parse() {
         Task::Guest(task) => task.run(),
+        Task::ReadmeFigures(task) => task.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

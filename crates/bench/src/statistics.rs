@@ -132,7 +132,7 @@ impl Ratio {
     /// `ours[n]` to `theirs[n]`, summed up over all rounds n. Rounds that one side lacks, or in which it has no
     /// positive value, are left out; `None` where none is left.
     #[must_use]
-    pub(crate) fn paired(ours: &[Option<f64>], theirs: &[Option<f64>]) -> Option<Self> {
+    pub fn paired(ours: &[Option<f64>], theirs: &[Option<f64>]) -> Option<Self> {
         let usable = |value: &Option<f64>| value.filter(|value| value.is_finite() && *value > 0.0);
         let by_round: Vec<f64> = ours
             .iter()

@@ -5,6 +5,7 @@ use super::{
     panel::{self, Cell, Panel, Sweep},
     plot::{Failure, Horizontal, Mark, Plot, Published, PublishedValue, Series},
 };
+use crate::floor::FLOOR;
 use crate::quantity::{
     self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, PER_CONNECTION, Quantity, WIRE,
 };
@@ -115,6 +116,7 @@ pub(super) fn plot(sweep: &Sweep<'_>, panel: &Panel<'_>, quantity: &Quantity) ->
             series[cell.server].second.push((at(cell.place), wire.median));
         }
     }
+    series.extend(floor(sweep, panel, quantity, at));
     let bytes = sweep.run.axis.ends_with("_bytes");
     let horizontal = match &numbers {
         Some(values) => {
@@ -132,6 +134,29 @@ pub(super) fn plot(sweep: &Sweep<'_>, panel: &Panel<'_>, quantity: &Quantity) ->
         published: published(sweep, panel, quantity, numbers.is_some()),
         failures,
     }
+}
+
+/// What is computed beside the servers, of a quantity that has a floor.
+fn floor(
+    sweep: &Sweep<'_>,
+    panel: &Panel<'_>,
+    quantity: &Quantity,
+    at: impl Fn(usize) -> f64,
+) -> Option<Series> {
+    let mark = |place: usize| {
+        let floor = sweep.floor(panel, place)?;
+        let summary = floor.summary(quantity)?;
+        let (value, parts) = (number::short(summary.median), floor.parts()?);
+        let says = format!(
+            "the floor {}: {value} {}, computed: {parts}",
+            sweep.at(panel.places[place]),
+            quantity.unit
+        );
+        Some(Mark { at: at(place), summary, hollow: false, says })
+    };
+    let marks: Vec<Mark> = (0..panel.places.len()).filter_map(mark).collect();
+    let name = format!("{FLOOR} (computed)");
+    (!marks.is_empty()).then(|| Series { name, position: sweep.servers.len(), marks, second: Vec::new() })
 }
 
 /// The published series of a quantity; those of the wire are seen beside application throughput. Where places are

@@ -97,10 +97,14 @@ fn every_figure_is_sound_xml_inside_its_frame() {
 #[test]
 fn the_floor_is_a_row_that_is_marked_as_computed() {
     let run = fixtures::with_floor();
-    let (page, _) = written(std::slice::from_ref(&run));
+    let (page, figures) = written(std::slice::from_ref(&run));
     let parts = "computed: cipher 0.0200 + copy 0.0100 + linerate plaintext 0.220 s/GB";
     // A row for each place, in the page and in the terminal.
-    assert_eq!(page.matches(parts).count(), 2);
+    assert_eq!(page.matches(&format!(">{parts}<")).count(), 2);
+    // A mark for each place in the figure of CPU time, and none in that of throughput.
+    let figure = |quantity: &str| &figures.iter().find(|(name, _)| name.contains(quantity)).unwrap().1;
+    assert_eq!(figure("server_s_per_gb").matches(parts).count(), 2);
+    assert!(!figure("application_gbit_s").contains("floor"));
     assert!(page.contains("Beside the floor: server CPU per gigabyte, as a multiple of the floor"));
     let text = report::text(&run);
     let rows: Vec<&str> = text.lines().filter(|line| line.contains("  floor  ")).collect();

@@ -32,6 +32,7 @@ mod sample;
 #[cfg(test)]
 mod schema;
 pub mod servers;
+mod share;
 pub mod statistics;
 mod store;
 mod targets;
@@ -40,4 +41,5 @@ pub use certificate::Certificate;
 pub use compare::{Change, Comparison, Measure, Outcome, compare};
 pub use error::{Error, Result};
 pub use run::{Finished, Options, resume, run, set_up};
-pub use store::{RESULT_FILE, load};
+pub use share::{Names, Removed, Secret, Shared, share};
+pub use store::{RESULT_FILE, load, load_all};

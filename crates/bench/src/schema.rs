@@ -8,7 +8,8 @@ use crate::result::{
 };
 use crate::sample::{sample_run, seal_and_copy};
 
-fn full_result() -> Value {
+/// A result that has every field.
+pub(crate) fn full_result() -> Value {
     let mut run = sample_run();
     run.points[0]
         .rounds

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use linerate_figures::{DateTime, civil};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::result::{ExperimentRun, SCHEMA};
@@ -13,11 +14,23 @@ use crate::result::{ExperimentRun, SCHEMA};
 /// The file's name.
 pub const RESULT_FILE: &str = "result.json";
 
+/// The name and version of the form of [`SharedRuns`].
+pub(crate) const SHARED_SCHEMA: &str = "linerate-bench-share/1";
+
 /// The folder below the current one that holds the runs that were given none.
 const RUNS_FOLDER: &str = "linerate-bench";
 
 /// The largest result that is read.
 const MOST_BYTES: u64 = 1 << 30;
+
+/// Several runs in one file, without names: what [`crate::share()`] writes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SharedRuns {
+    /// [`SHARED_SCHEMA`].
+    pub(crate) schema: String,
+    /// The runs, each of [`SCHEMA`].
+    pub(crate) runs: Vec<ExperimentRun>,
+}
 
 /// The folder of one run.
 #[derive(Clone, Debug)]
@@ -88,6 +101,18 @@ fn write_whole(path: &Path, run: &ExperimentRun) -> io::Result<()> {
 /// # Errors
 /// Where there is none, or it is not one that this program understands.
 pub fn load(folder: &Path) -> Result<ExperimentRun> {
+    let mut runs = load_all(folder)?;
+    match (runs.pop(), runs.is_empty()) {
+        (Some(run), true) => Ok(run),
+        _ => Err(Error::Asked(format!("{}: it has several runs, or none", folder.display()))),
+    }
+}
+
+/// The runs in `folder`, in a result file, or in a file that [`crate::share()`] made.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_all(folder: &Path) -> Result<Vec<ExperimentRun>> {
     let path = if folder.is_file() { folder.to_path_buf() } else { folder.join(RESULT_FILE) };
     let length = fs::metadata(&path).map_err(Error::file("cannot read", &path))?.len();
     if length > MOST_BYTES {
@@ -97,11 +122,21 @@ pub fn load(folder: &Path) -> Result<ExperimentRun> {
     let not_one = |reason: String| {
         Error::Asked(format!("{}: not a result of linerate bench: {reason}", path.display()))
     };
-    let run: ExperimentRun = serde_json::from_slice(&text).map_err(|error| not_one(error.to_string()))?;
-    if run.schema != SCHEMA {
-        return Err(not_one(format!("its form is \"{}\", this program reads \"{SCHEMA}\"", run.schema)));
+    #[derive(Deserialize)]
+    struct Form {
+        schema: String,
     }
-    Ok(run)
+    let unreadable = |error: serde_json::Error| not_one(error.to_string());
+    let Form { schema } = serde_json::from_slice(&text).map_err(unreadable)?;
+    let runs = match schema.as_str() {
+        SCHEMA => vec![serde_json::from_slice(&text).map_err(unreadable)?],
+        SHARED_SCHEMA => serde_json::from_slice::<SharedRuns>(&text).map_err(unreadable)?.runs,
+        _ => return Err(not_one(format!("its form is \"{schema}\", this program reads \"{SCHEMA}\""))),
+    };
+    match runs.iter().find(|run| run.schema != SCHEMA) {
+        Some(run) => Err(not_one(format!("it has a run of the form \"{}\"", run.schema))),
+        None => Ok(runs),
+    }
 }
 
 /// `2026-11-21T131405`, UTC: sorts by time, and no file system objects to it.

@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use linerate_bench::definition::catalogue::{self, EXPERIMENTS};
 use linerate_bench::definition::{Definition, VARIABLES};
 use linerate_bench::result::{ExperimentRun, Round, Variable};
-use linerate_bench::{Finished, Options, report};
+use linerate_bench::{Finished, Options, Shared, report};
 use linerate_config::CpuList;
 
 use crate::FAILED;
@@ -55,7 +55,21 @@ Examples:
 const REPORT_EXAMPLES: &str = "\
 Examples:
   linerate bench report linerate-bench/2026-11-21T101500-engines
-  linerate bench report results/engines results/file-size --output together";
+  linerate bench report results/engines results/file-size --output together
+  linerate bench report linerate-bench-share.json";
+
+const SHARE_EXAMPLES: &str = "\
+All figures stay. Names of machines and users, addresses, hardware addresses, serial numbers and paths
+are replaced, in every field, by what says only that two of them were the same; the ends of servers'
+logs are left out. What was removed is printed. The file is JSON: read it before you send it. Whatever
+has the form of a word and is nobody's name to this program stays, like a nickname in a title.
+
+Examples:
+  linerate bench share linerate-bench/2026-11-21T101500-engines
+  linerate bench share linerate-bench --output all.json
+      Every run below that folder.
+  linerate bench report all.json --output all
+      What the other side does with it.";
 
 const COMPARE_EXAMPLES: &str = "\
 Each point is compared by the median of all ratios of its rounds, with an interval of 95 %. What
@@ -104,13 +118,23 @@ enum BenchCommand {
     /// Run experiments, and write a result and a report for each
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunArguments>),
+    /// Make one file of runs to send to others, without names, addresses and paths
+    #[command(after_help = SHARE_EXAMPLES)]
+    Share {
+        /// Folders of runs, or folders with such folders below
+        #[arg(value_name = "DIR", required = true, value_hint = clap::ValueHint::DirPath)]
+        runs: Vec<PathBuf>,
+        /// The file to be made; one that exists is not written over
+        #[arg(long, value_name = "FILE", default_value = "linerate-bench-share.json", value_hint = clap::ValueHint::FilePath)]
+        output: PathBuf,
+    },
     /// Write the report of runs anew
     #[command(after_help = REPORT_EXAMPLES)]
     Report {
-        /// Folders of runs
+        /// Folders of runs, or files that `linerate bench share` made
         #[arg(value_name = "DIR", required = true, value_hint = clap::ValueHint::DirPath)]
         runs: Vec<PathBuf>,
-        /// Where to write it [default: the first run's folder]
+        /// Where to write it [default: the first run's folder, or that of the file]
         #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
         output: Option<PathBuf>,
     },
@@ -227,11 +251,20 @@ pub(crate) fn bench(arguments: BenchArguments) -> Result<ExitCode, Box<dyn Error
         }
         BenchCommand::Run(arguments) => return run(&arguments),
         BenchCommand::Report { runs, output } => {
-            let read: Vec<ExperimentRun> =
-                runs.iter().map(|folder| linerate_bench::load(folder)).collect::<Result<_, _>>()?;
-            let folder = output.as_deref().or(runs.first().map(PathBuf::as_path)).unwrap_or(Path::new("."));
-            let page = report::write(&read, folder)?;
+            let mut read: Vec<ExperimentRun> = Vec::new();
+            for place in &runs {
+                read.extend(linerate_bench::load_all(place)?);
+            }
+            let folder = output.unwrap_or_else(|| folder_of(&runs));
+            let page = report::write(&read, &folder)?;
             crate::output::print(format!("{}\n", page.display()).as_bytes())?;
+        }
+        BenchCommand::Share { runs, output } => {
+            let shared = linerate_bench::share(&runs, &output, &linerate_bench::Names::of_this_machine())?;
+            let Shared { runs, .. } = &shared;
+            let text =
+                format!("{}{}: {runs} runs; read it before you send it\n", shared.text(), output.display());
+            crate::output::print(text.as_bytes())?;
         }
         BenchCommand::Compare { before, after, fail_on_slower, relative_to, output } => {
             let folder = output.unwrap_or_else(|| after.clone());
@@ -239,6 +272,17 @@ pub(crate) fn bench(arguments: BenchArguments) -> Result<ExitCode, Box<dyn Error
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the report of these runs goes: the first one's folder.
+fn folder_of(runs: &[PathBuf]) -> PathBuf {
+    let here = || PathBuf::from(".");
+    match runs.first() {
+        Some(file) if file.is_file() => {
+            file.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(here, Path::to_path_buf)
+        }
+        first => first.cloned().unwrap_or_else(here),
+    }
 }
 
 fn list() -> Result<String, Box<dyn Error>> {

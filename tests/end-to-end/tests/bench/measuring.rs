@@ -56,8 +56,31 @@ fn a_result_is_complete_and_consistent() {
         assert!(server["configuration"].as_str().unwrap().contains("[limits]"), "{server}");
         assert!(server["version"].as_str().unwrap().starts_with("linerate "), "{server}");
     }
+    let floors = result["floor"]["value"].as_array().unwrap_or_else(|| panic!("{}", result["floor"]));
+    assert_eq!(floors.len(), 4, "for each size and version");
+    for round in floors.iter().flat_map(|floor| floor["rounds"].as_array().unwrap()) {
+        let part = |name: &str| round[name].as_f64().unwrap_or_else(|| panic!("{name}: {round}"));
+        let sum = part("seal_s_per_gb") + part("copy_s_per_gb") + part("plaintext_s_per_gb");
+        assert!((part("s_per_gb") / sum - 1.0).abs() < 1e-9, "{round}");
+    }
     assert!(small.path("out/report.html").is_file());
+    assert_shared(&small);
     assert!(String::from_utf8(text).unwrap().trim_end().ends_with("report.html"));
+}
+
+/// A run can be sent to others: its report can be made there, and its folder, which has a name of its own, is in nothing.
+fn assert_shared(small: &Bench) {
+    let [run, file, page] =
+        ["out", "shared.json", "there"].map(|name| small.path(name).display().to_string());
+    let told = String::from_utf8(bench(&["share", &run, "--output", &file]).success()).unwrap();
+    let folder = small.path("").display().to_string();
+    let folder = folder.trim_end_matches('/').rsplit('/').next().unwrap();
+    assert!(told.contains("removed: path: ") && told.contains(folder), "{told}");
+    let shared = std::fs::read_to_string(&file).unwrap();
+    assert!(shared.contains("linerate-bench-share/1") && !shared.contains(folder), "{folder}");
+    let _path = bench(&["report", &file, "--output", &page]).success();
+    let page = std::fs::read_to_string(small.path("there/report.html")).unwrap();
+    assert!(page.contains("linerate user") && !page.contains(folder), "{folder}");
 }
 
 /// Figures that follow from each other do.

@@ -9,7 +9,7 @@
 #   make hostile [ARGS="logs disks --ipv4"]              fault programs beside nginx, the long form: docs/RELIABILITY.md
 #   make conformance TLSFUZZER=DIR [ONLY='test-tls13-key*'] [FAMILY=6]   tlsfuzzer's scripts, from a checkout of it
 #   make careful                                           crates/os and record under AddressSanitizer (nightly Rust)
-#   make mutants [PACKAGE=record] [ARGS="--file '*/nonce.rs'"]   change a crate place by place: does a test notice?
+#   make mutants [PACKAGE=record] [ARGS="--file nonce.rs"]   change a crate place by place: does a test notice?
 #   make readme-figures [ROUNDS=5] [EACH=1] [CACHE=DIR]     README's table, measured and written anew, in a quiet quarter of an hour
 #   make report [EXPERIMENT=engines] [ARGS=--quick]        run an experiment and put its report into docs/reports
 #   make SETUP=no ...                                      never install a system package, only name it

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make mutants [PACKAGE=record]`: changes a crate in one place after another (cargo-mutants) and runs the crate's own tests on
 # each change. A change that no test notices survives. Without PACKAGE: record, placement, http and engine in turn.
-# What follows on the command line goes to cargo-mutants: `make mutants PACKAGE=http ARGS="--file '*/range.rs'"`. Changes that
+# What follows on the command line goes to cargo-mutants: `make mutants PACKAGE=http ARGS="--file range.rs"`. Changes that
 # are not tried are in .cargo/mutants.toml, with the reason; docs/CONFORMANCE.md has what came of it.
 # Exits 1 where a change survives, 3 where the tool cannot be had.
 set -euo pipefail

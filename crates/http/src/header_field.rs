@@ -193,6 +193,15 @@ mod tests {
     }
 
     #[test]
+    fn a_constant_is_held_to_the_same_rule() {
+        let constant = |value| std::panic::catch_unwind(|| HeaderField::constant(HeaderName::VARY, value));
+        assert_eq!(constant("Origin, Accept").unwrap().value(), "Origin, Accept");
+        for value in ["\n", "a\r", "a\0b"] {
+            assert!(constant(value).is_err(), "{value:?}");
+        }
+    }
+
+    #[test]
     fn values_cannot_split_the_response() {
         for value in ["", "no-store", "a\tb", "default-src 'self'; img-src *", &"x".repeat(VALUE_LIMIT_BYTES)]
         {

@@ -3,11 +3,14 @@
 
 use super::{peer::Peer, *};
 use crate::{
-    Piece,
+    FileRange, Piece,
     source::{Change, OpenFile},
 };
 use linerate_kernel_model::{Counting, Script, Simulated, channel, content, temporary};
-use linerate_os::socket::connected_pair;
+use linerate_os::{
+    file::{Fetch, read_ahead},
+    socket::connected_pair,
+};
 use linerate_placement::{Lack, Reason};
 use linerate_record::{AlertDescription, Cipher, Combination, ContentType, Version};
 use std::{collections::VecDeque, io::Write, net::TcpStream, os::fd::AsFd, sync::Arc};
@@ -97,7 +100,11 @@ impl Connection {
                     self.read(1369);
                 }
                 Turn::KeyUpdate => {}
-                other => panic!("{other:?}"),
+                // The page cache gives its memory to others when it is short.
+                Turn::Cold(FileRange { source, range }) => {
+                    let length_bytes = range.end - range.start;
+                    read_ahead(source.file(), range.start, length_bytes, Fetch::Read).unwrap();
+                }
             }
         }
     }
@@ -146,6 +153,19 @@ fn bytes_and_records_are_counted_the_same_way() {
     for records in 2..1000 {
         let bytes = bytes_for(records);
         assert_eq!((records_at_most(bytes), records_at_most(bytes + 1)), (records, records + 1));
+    }
+}
+
+/// A system call each turn would be dear.
+#[test]
+fn the_kernel_is_asked_for_its_count_only_near_the_limit() {
+    for (limit, is_near) in [(u64::MAX, false), (9, true)] {
+        let mut connection = Connection::new(Version::Tls13, Cipher::Aes128Gcm, limit);
+        connection.promote(NEW_KEYS, 1).unwrap();
+        let before = connection.script.calls("sequence");
+        let mut queue = Queue::from_iter([Piece::Bytes(content(100))]);
+        assert!(matches!(connection.turn(&mut queue, 1 << 20), Ok(Turn::Sent(100))));
+        assert_eq!(connection.script.calls("sequence") > before, is_near, "limit {limit}");
     }
 }
 

@@ -314,6 +314,50 @@ mod tests {
         );
     }
 
+    #[test]
+    fn each_adapter_is_told_once_with_its_driver() {
+        let [bond, first] = [("bond0", true), ("sim0", true)]
+            .map(|(interface, is_on)| Route { adapter: "sim0".to_owned(), ..route(interface, is_on, None) });
+        let second = Route { adapter: "sim1".to_owned(), ..route("sim1", false, None) };
+        let note = Adapters::of(vec![bond, first, second]).note();
+        let off = "could, and is off (ethtool -K sim1 tls-hw-tx-offload on, then reload)";
+        assert_eq!(note, format!("TLS in the adapter: sim0 () on, sim1 () {off}"));
+        let words = |firmware: &str| {
+            let driver =
+                Driver { name: "mlx5_core".to_owned(), firmware: firmware.to_owned(), ..Driver::default() };
+            adapter(driver, 6).driver_in_words()
+        };
+        assert_eq!([words(""), words("22.41")], ["mlx5_core", "mlx5_core, firmware 22.41"]);
+    }
+
+    fn adapter(driver: Driver, major: u16) -> Adapter {
+        let (name, release) = ("sim0".to_owned(), Release { major, minor: 0 });
+        Adapter { name, driver, release, flows: Arc::default(), memories: Default::default() }
+    }
+
+    /// Of a kernel that is newer than what is known here.
+    #[test]
+    fn a_version_that_was_never_taken_is_the_likely_reason() {
+        let adapter = Arc::new(adapter(Driver::default(), 9));
+        let egress = Egress { route: route("sim0", true, None), adapter };
+        let why = [TLS12, TLS13].map(|combination| {
+            egress.learn(combination, Proof::Software);
+            egress.objects(combination).unwrap().label()
+        });
+        assert_eq!(why, ["adapter_refuses", "version_not_in_nic"]);
+    }
+
+    #[test]
+    fn a_connection_leaves_by_the_interface_of_its_route() {
+        let calls = linerate_kernel_model::Simulated::default();
+        let (ours, _theirs) = linerate_os::socket::connected_pair(None).unwrap();
+        let towards = |interface| {
+            let adapters = Adapters::of(vec![route(interface, true, None)]);
+            adapters.towards(&calls, std::os::fd::AsFd::as_fd(&ours)).is_some()
+        };
+        assert!(towards("sim0") && !towards("eth0"));
+    }
+
     /// On a machine without such an adapter nothing is found, and nothing fails.
     #[test]
     fn this_machine_can_be_looked_at() {

@@ -76,6 +76,16 @@ mod tests {
     }
 
     #[test]
+    fn after_a_refusal_one_tries_at_a_time_again() {
+        let mut memory = Memory::default();
+        let now = Instant::now();
+        memory.carried();
+        memory.refused(now);
+        let later = now + FIRST_PAUSE;
+        assert!(!memory.may_try(now) && memory.may_try(later) && !memory.may_try(later));
+    }
+
+    #[test]
     fn pauses_grow_and_end_where_they_should() {
         for (carried, last) in [(false, LAST_PAUSE_UNKNOWN), (true, LAST_PAUSE)] {
             let mut memory = Memory::default();

@@ -194,6 +194,34 @@ mod tests {
     }
 
     #[test]
+    fn what_is_foreseen_follows_version_key_driver_and_release() {
+        use {
+            Cipher::{Aes128Gcm, Aes256Gcm},
+            Version::{Tls12, Tls13},
+        };
+        let (version_lacks, cipher_lacks) = (Some("version_not_in_nic"), Some("cipher_not_in_nic"));
+        for (driver, version, cipher, (major, minor), expected) in [
+            ("mlx5_core", Tls13, Aes128Gcm, (7, 2), version_lacks),
+            ("mlx5_core", Tls13, Aes128Gcm, (7, 3), None),
+            ("mlx5_core", Tls12, Aes128Gcm, (5, 10), None),
+            ("mlx5_core", Tls12, Aes256Gcm, (5, 19), cipher_lacks),
+            ("mlx5_core", Tls12, Aes256Gcm, (6, 0), None),
+            ("cxgb4", Tls12, Aes256Gcm, (6, 12), cipher_lacks),
+            ("cxgb4", Tls12, Aes128Gcm, (6, 12), None),
+        ] {
+            let interface = Interface { driver: driver.to_owned(), ..interface("eth0", ON, &[]) };
+            let [route] = &routes(&[interface])[..] else { panic!("one route") };
+            let release = Release { major, minor };
+            let foreseen = route.foreseen(Combination { version, cipher }, release);
+            let lack = foreseen.map(|(lack, _)| lack.label());
+            assert_eq!(lack, expected, "{driver} {version} {cipher} {release}");
+            let is_beyond = version == Tls13 && minor == 3;
+            assert_eq!(Route::is_beyond_knowledge(version, release), is_beyond, "{version} {release}");
+        }
+        assert!(!Route::is_beyond_knowledge(Tls12, Release { major: 8, minor: 0 }));
+    }
+
+    #[test]
     fn an_obstacle_is_a_lack_before_all_others() {
         let obstacles = [
             Obstacle::BondMode { bond: "bond0".to_owned(), mode: "balance-rr".to_owned() },

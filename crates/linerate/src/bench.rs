@@ -59,10 +59,10 @@ Examples:
   linerate bench report linerate-bench-share.json";
 
 const SHARE_EXAMPLES: &str = "\
-All figures stay. Names of machines and users, addresses, hardware addresses, serial numbers and paths
-are replaced, in every field, by what says only that two of them were the same; the ends of servers'
-logs are left out. What was removed is printed. The file is JSON: read it before you send it. Whatever
-has the form of a word and is nobody's name to this program stays, like a nickname in a title.
+All figures stay. Names of machines and users, addresses, hardware addresses, serial numbers and
+paths are replaced in every field by what says only that two of them were the same; the ends of
+servers' logs are left out. What was removed is printed. The file is JSON: read it before you send
+it. What this program cannot know to be a name stays, like a nickname in a title.
 
 Examples:
   linerate bench share linerate-bench/2026-11-21T101500-engines

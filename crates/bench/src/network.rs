@@ -172,7 +172,8 @@ impl Network {
     }
 
     /// What it is, and how its server's end sends, as the kernel says it now.
-    pub(crate) fn used(&self) -> NetworkUsed {
+    #[must_use]
+    pub fn used(&self) -> NetworkUsed {
         let path = match &self.path {
             NetworkPath::Host { address, .. } if address.is_loopback() => "loopback".to_owned(),
             NetworkPath::Host { address, interface: Some(interface) } => format!("{address} on {interface}"),

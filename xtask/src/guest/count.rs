@@ -4,10 +4,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use linerate_bench::result::Reading;
 use linerate_bench::statistics::Summary;
 
 use super::counted_guest::{CountedGuests, Limits, Said};
-use super::{Subject, Transfer};
+use super::wire::adapter::{Facts, Sent};
+use super::wire::tap;
+use super::{Line, Subject, Transfer};
 use crate::linerate::{self, workspace};
 
 const LIMITS: Limits = Limits { seconds: 600, memory_mib: 2048 };
@@ -27,6 +30,12 @@ pub(crate) struct Options {
     /// The linerate binary; without it, `cargo build --release --package linerate` makes one.
     #[arg(long, value_name = "FILE")]
     linerate: Option<PathBuf>,
+    /// Only the sender's work: the client is on the host, across a virtio adapter that cuts the segments.
+    #[arg(long)]
+    wire: bool,
+    /// Set by `--wire` itself: this process is alone in its network namespace.
+    #[arg(long, hide = true)]
+    in_namespace: bool,
 }
 
 /// Counts, and prints a table for each kernel.
@@ -38,53 +47,118 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         named => named.to_vec(),
     };
     let program = linerate::find(options.linerate.as_deref(), &workspace)?;
+    if options.wire {
+        if !options.in_namespace {
+            match tap::continue_in_namespace(&options.again(&kernels, &program))? {}
+        }
+        tap::make()?;
+    }
     println!("linerate: {}", linerate::version(&program)?);
     for kernel in kernels {
-        let counted = count_in(&guests, &kernel, &program, options)?;
-        println!("\n### Linux {kernel}\n\n{}", table(&counted));
+        let arguments = options.inside(&program);
+        let said = if options.wire {
+            let share = workspace.join("target/guest").join(format!("wire-{kernel}"));
+            let guests = guests.clone().with_flags(tap::guest_flags(&share));
+            tap::with_client(|client| {
+                let client = ["--client".into(), client.to_string().into()];
+                guests.run(
+                    &kernel,
+                    &format!("wire-{kernel}"),
+                    LIMITS,
+                    &[arguments.as_slice(), &client].concat(),
+                )
+            })
+        } else {
+            guests.run(&kernel, &format!("cost-{kernel}"), LIMITS, &arguments)
+        };
+        println!("\n### Linux {kernel}\n\n{}", join(&said?)?.text());
     }
     Ok(())
+}
+
+impl Options {
+    /// The arguments of this program in the guest.
+    fn inside(&self, linerate: &Path) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = vec!["cost-inside".into()];
+        arguments.extend(self.common(linerate));
+        arguments
+    }
+
+    /// The arguments of this program in a network namespace of its own.
+    fn again(&self, kernels: &[String], linerate: &Path) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> =
+            ["guest", "cost", "--wire", "--in-namespace"].map(Into::into).into();
+        arguments.extend(self.common(linerate));
+        arguments.extend(kernels.iter().flat_map(|kernel| ["--kernel".into(), kernel.into()]));
+        arguments
+    }
+
+    fn common(&self, linerate: &Path) -> [OsString; 6] {
+        let [bytes, transfers] = [self.body_bytes, self.transfers.into()].map(|number| number.to_string());
+        let linerate = linerate.into();
+        [
+            "--linerate".into(),
+            linerate,
+            "--body-bytes".into(),
+            bytes.into(),
+            "--transfers".into(),
+            transfers.into(),
+        ]
+    }
+}
+
+/// What one guest counted.
+#[derive(Debug, Default)]
+struct Count {
+    /// How the guest sent, where the client was on the host.
+    adapter: Option<Facts>,
+    control_lines: Vec<(Subject, Instructions)>,
+    transfers: Vec<Counted>,
+    /// Transfers that are in no figure: TCP sent segments again.
+    repeated: u32,
 }
 
 /// A transfer and what the whole machine executed for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Counted {
     transfer: Transfer,
+    executed: Instructions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Instructions {
     user: u64,
     kernel: u64,
 }
 
-fn count_in(
-    guests: &CountedGuests,
-    kernel: &str,
-    linerate: &Path,
-    options: &Options,
-) -> Result<Vec<Counted>> {
-    let mut arguments: Vec<OsString> = vec!["cost-inside".into(), "--linerate".into(), linerate.into()];
-    arguments.extend(["--body-bytes".into(), options.body_bytes.to_string().into()]);
-    arguments.extend(["--transfers".into(), options.transfers.to_string().into()]);
-    join(&guests.run(kernel, &format!("cost-{kernel}"), LIMITS, &arguments)?)
-}
-
-/// Each transfer has two marks: what was executed in between stands at the second.
-fn join(said: &Said) -> Result<Vec<Counted>> {
-    let transfers: Vec<Transfer> = said
-        .output
-        .lines()
-        .map(|line| serde_json::from_str(line).with_context(|| format!("the guest said {line:?}")))
-        .collect::<Result<_>>()?;
-    if said.marks.len() != 2 * transfers.len() {
-        bail!("{} marks for {} transfers; there have to be two for each", said.marks.len(), transfers.len());
+/// What was executed between two marks stands at the second.
+fn join(said: &Said) -> Result<Count> {
+    let mut pairs =
+        said.marks.chunks_exact(2).map(|pair| Instructions { user: pair[1].user, kernel: pair[1].kernel });
+    let mut count = Count::default();
+    for line in said.output.lines() {
+        let line = serde_json::from_str(line).with_context(|| format!("the guest said {line:?}"))?;
+        let mut executed = || pairs.next().context("there are fewer marks than two for each transfer");
+        match line {
+            Line::Adapter(facts) => count.adapter = Some(facts),
+            Line::ControlLines(subject) => count.control_lines.push((subject, executed()?)),
+            Line::Transfer(transfer) => {
+                let executed = executed()?;
+                if transfer.sent.is_some_and(|sent| sent.retransmitted_segments > 0) {
+                    count.repeated += 1;
+                } else {
+                    count.transfers.push(Counted { transfer, executed });
+                }
+            }
+        }
     }
-    let ends = said.marks.chunks_exact(2).map(|pair| pair[1]);
-    Ok(transfers
-        .into_iter()
-        .zip(ends)
-        .map(|(transfer, mark)| Counted { transfer, user: mark.user, kernel: mark.kernel })
-        .collect())
+    if pairs.next().is_some() || !said.marks.len().is_multiple_of(2) {
+        bail!("{} marks are more than two for each transfer", said.marks.len());
+    }
+    Ok(count)
 }
 
-/// Instructions per byte of body.
+/// Instructions per byte of body, without those of control lines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct PerByte {
     user: f64,
@@ -92,68 +166,152 @@ struct PerByte {
     whole: f64,
     /// Largest and smallest of `whole`, apart by so much of the median.
     spread: f64,
+    /// Where the client is on the host.
+    frames: Option<Frames>,
 }
 
-fn per_byte(counted: &[Counted], subject: Subject) -> Option<PerByte> {
-    let of = |count: fn(&Counted) -> u64| -> Vec<f64> {
-        let own = counted.iter().filter(|one| one.transfer.subject == subject);
-        own.map(|one| count(one) as f64 / one.transfer.body_bytes as f64).collect()
-    };
-    let whole = of(|one| one.user + one.kernel);
-    let median = Summary::of(&whole)?.median;
-    let (low, high) =
-        whole.iter().fold((f64::MAX, f64::MIN), |(low, high), &one| (low.min(one), high.max(one)));
-    Some(PerByte {
-        user: Summary::of(&of(|one| one.user))?.median,
-        kernel: Summary::of(&of(|one| one.kernel))?.median,
-        whole: median,
-        spread: (high - low) / median,
-    })
+/// What went through the adapter in a transfer: medians.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Frames {
+    /// Mean length of those that it was handed.
+    bytes: f64,
+    /// How many came, acknowledgements nearly all.
+    received: f64,
 }
 
-/// Markdown, as docs/MEASUREMENTS.md has it.
-fn table(counted: &[Counted]) -> String {
-    let mut text = String::from(
-        "| instructions per byte, whole machine | user | kernel | both | spread | of nginx's |\n|---|---|---|---|---|---|\n",
-    );
-    for subject in Subject::ALL {
-        let Some(cost) = per_byte(counted, subject) else { continue };
-        let yardstick = subject.yardstick().and_then(|nginx| per_byte(counted, nginx));
-        let ratio = yardstick.map_or_else(String::new, |nginx| format!("{:.2}", cost.whole / nginx.whole));
-        text += &format!(
-            "| {} | {:.3} | {:.3} | {:.3} | {:.1} % | {ratio} |\n",
-            subject.title(),
-            cost.user,
-            cost.kernel,
-            cost.whole,
-            100.0 * cost.spread
-        );
+impl Count {
+    fn per_byte(&self, subject: Subject) -> Option<PerByte> {
+        let of = |count: fn(&Instructions) -> u64| -> Vec<f64> {
+            let lines = self.control_lines(subject, count);
+            let own = self.transfers.iter().filter(|one| one.transfer.subject == subject);
+            own.map(|one| (count(&one.executed) as f64 - lines) / one.transfer.body_bytes as f64).collect()
+        };
+        let whole = of(Instructions::whole);
+        let median = Summary::of(&whole)?.median;
+        let (low, high) =
+            whole.iter().fold((f64::MAX, f64::MIN), |(low, high), &one| (low.min(one), high.max(one)));
+        Some(PerByte {
+            user: Summary::of(&of(|one| one.user))?.median,
+            kernel: Summary::of(&of(|one| one.kernel))?.median,
+            whole: median,
+            spread: (high - low) / median,
+            frames: self.frames(subject),
+        })
     }
-    text
+
+    /// What the control lines of a transfer take: the median.
+    fn control_lines(&self, subject: Subject, count: fn(&Instructions) -> u64) -> f64 {
+        let own = self.control_lines.iter().filter(|(of, _)| *of == subject);
+        let counts: Vec<f64> = own.map(|(_, executed)| count(executed) as f64).collect();
+        Summary::of(&counts).map_or(0.0, |summary| summary.median)
+    }
+
+    fn frames(&self, subject: Subject) -> Option<Frames> {
+        let own = self.transfers.iter().filter(|one| one.transfer.subject == subject);
+        let sent: Vec<Sent> = own.filter_map(|one| one.transfer.sent).collect();
+        let median = |value: fn(&Sent) -> f64| {
+            Some(Summary::of(&sent.iter().map(value).collect::<Vec<f64>>())?.median)
+        };
+        Some(Frames {
+            bytes: median(|sent| sent.bytes as f64 / sent.frames as f64)?,
+            received: median(|sent| sent.received_frames as f64)?,
+        })
+    }
+
+    /// Markdown, as docs/MEASUREMENTS.md has it.
+    fn text(&self) -> String {
+        self.adapter.as_ref().map_or_else(String::new, |adapter| self.about(adapter)) + &self.table()
+    }
+
+    /// What has to be known of a count over the adapter.
+    fn about(&self, adapter: &Facts) -> String {
+        let known =
+            |reading: &Reading<String>| reading.value().map_or("not known", String::as_str).to_owned();
+        let offloads: Vec<String> =
+            adapter.offloads.iter().map(|(name, state)| format!("{name} {state}")).collect();
+        let lines = Subject::ALL.map(|subject| self.control_lines(subject, Instructions::whole));
+        let most = lines.into_iter().fold(0.0, f64::max);
+        format!(
+            "{}, MTU {} bytes; {}; congestion control {}, queue discipline {}; {most:.0} instructions of control lines \
+             at most are subtracted from each transfer; {} transfers were repeated because TCP sent segments again\n\n",
+            adapter.network.path,
+            adapter.mtu_bytes,
+            offloads.join(", "),
+            known(&adapter.network.congestion_control),
+            known(&adapter.network.queue_discipline),
+            self.repeated,
+        )
+    }
+
+    fn table(&self) -> String {
+        let (counted, columns, rule) = match self.adapter {
+            Some(_) => {
+                ("sender only, virtio adapter with TSO", " bytes a frame | frames received |", "---|---|")
+            }
+            None => ("whole machine", "", ""),
+        };
+        let mut text = format!(
+            "| instructions per byte, {counted} | user | kernel | both | spread | of nginx's |{columns}\n\
+             |---|---|---|---|---|---|{rule}\n"
+        );
+        for subject in Subject::ALL {
+            let Some(cost) = self.per_byte(subject) else { continue };
+            let yardstick = subject.yardstick().and_then(|nginx| self.per_byte(nginx));
+            let ratio =
+                yardstick.map_or_else(String::new, |nginx| format!("{:.2}", cost.whole / nginx.whole));
+            let frames = cost.frames.map_or_else(String::new, |frames| {
+                format!(" {:.0} | {:.0} |", frames.bytes, frames.received)
+            });
+            text += &format!(
+                "| {} | {:.3} | {:.3} | {:.3} | {:.1} % | {ratio} |{frames}\n",
+                subject.title(),
+                cost.user,
+                cost.kernel,
+                cost.whole,
+                100.0 * cost.spread
+            );
+        }
+        text
+    }
+}
+
+impl Instructions {
+    fn whole(&self) -> u64 {
+        self.user + self.kernel
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use linerate_bench::result::NetworkUsed;
+
     use super::super::counted_guest::parse_mark;
     use super::*;
 
-    fn line(subject: Subject) -> String {
-        serde_json::to_string(&Transfer { subject, body_bytes: 1000 }).unwrap()
+    fn transfer(subject: Subject, sent: Option<Sent>) -> Line {
+        Line::Transfer(Transfer { subject, body_bytes: 1000, sent })
     }
 
-    fn said(output: String, marks: &str) -> Said {
-        let marks = marks.lines().map(parse_mark).collect::<Result<_>>().unwrap();
-        Said { output, marks }
+    fn over_wire(subject: Subject, retransmitted_segments: u64) -> [Line; 2] {
+        let sent = Sent { frames: 3, bytes: 6000, received_frames: 12, retransmitted_segments };
+        [Line::ControlLines(subject), transfer(subject, Some(sent))]
+    }
+
+    /// Pairs of marks with these counts of user space and kernel at the second.
+    fn said(lines: &[Line], pairs: &[(u64, u64)]) -> Said {
+        let output: Vec<String> = lines.iter().map(|line| serde_json::to_string(line).unwrap()).collect();
+        let mark = |(user, kernel): (u64, u64)| {
+            parse_mark(&format!("mark 0 user {user} kernel {kernel} adapter 0")).unwrap()
+        };
+        let marks = pairs.iter().flat_map(|&pair| [mark((9, 9)), mark(pair)]).collect();
+        Said { output: output.join("\n"), marks }
     }
 
     #[test]
     fn what_a_transfer_cost_stands_at_its_second_mark() {
-        let transfers = [line(Subject::NginxUser), line(Subject::LinerateUser)].join("\n");
-        let marks = "mark 0 user 9 kernel 9 adapter 0\nmark 1 user 3000 kernel 1000 adapter 0\n\
-                     mark 2 user 9 kernel 9 adapter 0\nmark 3 user 1000 kernel 500 adapter 0\n";
-        let counted = join(&said(transfers, marks)).unwrap();
-        assert_eq!((counted[1].user, counted[1].kernel), (1000, 500));
-        let text = table(&counted);
+        let lines = [Subject::NginxUser, Subject::LinerateUser].map(|subject| transfer(subject, None));
+        let count = join(&said(&lines, &[(3000, 1000), (1000, 500)])).unwrap();
+        let text = count.text();
         assert!(text.contains("| nginx, TLS in user space | 3.000 | 1.000 | 4.000 | 0.0 % |  |\n"), "{text}");
         assert!(
             text.contains("| linerate, user engine | 1.000 | 0.500 | 1.500 | 0.0 % | 0.38 |\n"),
@@ -162,18 +320,45 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_too_few_is_no_result() {
-        let one = line(Subject::NginxPlain);
-        assert!(join(&said(one, "mark 0 user 1 kernel 1 adapter 0\n")).is_err());
-        assert!(join(&said("hello\n".to_owned(), "")).is_err());
+    fn control_lines_are_subtracted_and_a_transfer_that_was_repeated_is_in_no_figure() {
+        let facts = Facts {
+            network: NetworkUsed::default(),
+            mtu_bytes: 1500,
+            offloads: [("tso".to_owned(), "on".to_owned())].into(),
+        };
+        let subject = Subject::LineratePlain;
+        let lines =
+            [vec![Line::Adapter(facts)], over_wire(subject, 1).into(), over_wire(subject, 0).into()].concat();
+        let count = join(&said(&lines, &[(10, 100), (7000, 7000), (20, 200), (515, 1150)])).unwrap();
+        let cost = count.per_byte(subject).unwrap();
+        assert_eq!((cost.user, cost.kernel, cost.whole), (0.5, 1.0, 1.5));
+        assert_eq!(cost.frames, Some(Frames { bytes: 2000.0, received: 12.0 }));
+        let text = count.text();
+        assert!(text.contains("MTU 1500 bytes; tso on; "), "{text}");
+        assert!(text.contains("165 instructions of control lines at most"), "{text}");
+        assert!(text.contains("1 transfers were repeated"), "{text}");
+        assert!(text.contains("| 0.500 | 1.000 | 1.500 | 0.0 % |  | 2000 | 12 |\n"), "{text}");
+    }
+
+    #[test]
+    fn a_mark_too_few_or_too_many_is_no_result() {
+        let one = [transfer(Subject::NginxPlain, None)];
+        assert!(join(&said(&one, &[])).is_err());
+        assert!(join(&said(&one, &[(1, 1), (1, 1)])).is_err());
+        let mut half = said(&one, &[(1, 1), (1, 1)]);
+        half.marks.pop();
+        assert!(join(&half).is_err());
+        assert!(join(&Said { output: "hello\n".to_owned(), marks: Vec::new() }).is_err());
     }
 
     #[test]
     fn medians_are_taken_of_each_column() {
-        let transfer = Transfer { subject: Subject::NginxPlain, body_bytes: 10 };
-        let counted = [(10, 10), (40, 20), (20, 60)].map(|(user, kernel)| Counted { transfer, user, kernel });
-        let cost = per_byte(&counted, Subject::NginxPlain).unwrap();
+        let transfer = Transfer { subject: Subject::NginxPlain, body_bytes: 10, sent: None };
+        let transfers = [(10, 10), (40, 20), (20, 60)]
+            .map(|(user, kernel)| Counted { transfer, executed: Instructions { user, kernel } });
+        let count = Count { transfers: transfers.into(), ..Count::default() };
+        let cost = count.per_byte(Subject::NginxPlain).unwrap();
         assert_eq!((cost.user, cost.kernel, cost.whole, cost.spread), (2.0, 2.0, 6.0, 1.0));
-        assert_eq!(per_byte(&counted, Subject::NginxUser), None);
+        assert_eq!(count.per_byte(Subject::NginxUser), None);
     }
 }

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 pub(crate) struct CountedGuests {
     workspace: PathBuf,
     plugin: PathBuf,
+    flags: Vec<OsString>,
 }
 
 /// What a guest said, and what was executed from each mark to the next.
@@ -49,7 +50,12 @@ impl CountedGuests {
         if !status.success() {
             bail!("guest/instructions/count.c does not compile ({status})");
         }
-        Ok(Self { workspace: workspace.to_owned(), plugin })
+        Ok(Self { workspace: workspace.to_owned(), plugin, flags: Vec::new() })
+    }
+
+    /// The same, started with these flags of guest/run.
+    pub(crate) fn with_flags(self, flags: Vec<OsString>) -> Self {
+        Self { flags, ..self }
     }
 
     /// The kernels that there are.
@@ -79,6 +85,7 @@ impl CountedGuests {
             .args(["--kernel", kernel, "--timeout", &limits.seconds.to_string()])
             .args(["--memory", &limits.memory_mib.to_string(), "--plugin"])
             .arg(format!("{},out={}", self.plugin.display(), marks.display()))
+            .args(&self.flags)
             .arg("--")
             .arg(this)
             .arg("guest")

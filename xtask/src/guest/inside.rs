@@ -1,7 +1,11 @@
-//! The part that runs in the guest: starts a server, verifies a transfer, and makes others between two marks.
+//! The part that runs in the guest: starts a server, has the client verify a transfer, and marks where others begin and end.
 
+use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -10,16 +14,21 @@ use linerate_bench::network::Network;
 use linerate_bench::servers::process::RunningServer;
 use linerate_os::kernel_tls::{Calls as _, System};
 
-use super::client::channel::Dialer;
 use super::client::counted::mark;
-use super::client::discard::discard_all;
-use super::client::verify::verify;
-use super::client::{TlsOrder, Version, response};
+use super::client::steps::{Fetcher, Served, Step};
 use super::server::Setting;
-use super::{Subject, Transfer, served_file};
+use super::wire::adapter::{Adapter, Sent};
+use super::wire::control::ControlConnection;
+use super::{Line, Subject, Transfer, served_file};
 
 /// The plaintext of a full record.
 const RECORD_BYTES: u64 = 1 << 14;
+
+/// A transfer in which TCP sent anything again is repeated; so many in a row are a fault.
+const ATTEMPTS: u32 = 4;
+
+/// The client's handshake ends before the server's does, which has tickets to make. The count begins when that is over.
+const HANDSHAKE_END: Duration = Duration::from_millis(100);
 
 /// Flags of the part in the guest.
 #[derive(Debug, Clone, clap::Args)]
@@ -33,16 +42,39 @@ pub(crate) struct Options {
     /// Transfers of each kind.
     #[arg(long)]
     transfers: u32,
+    /// The client is at this address of the host's, across the adapter; without it, here.
+    #[arg(long)]
+    client: Option<SocketAddr>,
 }
 
 /// Measures all subjects. One that cannot be started is left out, with its reason on standard error.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let folder = std::env::temp_dir().join("cost");
-    let network = Network::host([127, 0, 0, 1].into(), None);
-    let setting = Setting::make(network, folder, options.linerate.clone())?;
-    served_file::write(&setting.root.join("file.bin"), options.body_bytes, options.body_bytes)
+    let adapter = options.client.map(|_| Adapter::bring_up()).transpose()?;
+    let network = match &adapter {
+        Some(adapter) => {
+            say(&Line::Adapter(adapter.facts()?))?;
+            adapter.network()
+        }
+        None => Network::host([127, 0, 0, 1].into(), None),
+    };
+    let setting = Setting::make(network, std::env::temp_dir().join("cost"), options.linerate.clone())?;
+    let mut file = setting.root.join("file.bin");
+    served_file::write(&file, options.body_bytes, options.body_bytes)
         .context("cannot write the file to serve")?;
-    let bench = Bench { setting, options };
+    let mut certificate = setting.certificate.chain.clone();
+    let carry_out: CarryOut = match options.client {
+        Some(client) => {
+            file = for_the_host(&file)?;
+            certificate = for_the_host(&certificate)?;
+            let mut control = ControlConnection::open(client)?;
+            Box::new(move |step| control.carry_out(step))
+        }
+        None => {
+            let mut fetcher = Fetcher::new();
+            Box::new(move |step| fetcher.carry_out(step))
+        }
+    };
+    let mut bench = Bench { setting, options, adapter, carry_out, file, certificate };
     for subject in Subject::ALL {
         if subject == Subject::CipherAlone {
             bench.measure_cipher(subject)?;
@@ -57,24 +89,40 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Puts a copy where the host has it by the same name.
+fn for_the_host(file: &Path) -> Result<PathBuf> {
+    let share = std::env::var_os("GUEST_SHARE").context("GUEST_SHARE is not set: this is no guest")?;
+    let copy = PathBuf::from(share).join(file.file_name().context("the file has no name")?);
+    fs::copy(file, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
+    Ok(copy)
+}
+
+/// Has the client carry out a step, wherever it is.
+type CarryOut = Box<dyn FnMut(&Step) -> Result<()>>;
+
 struct Bench<'a> {
     setting: Setting,
     options: &'a Options,
+    /// Where the client is not in the guest.
+    adapter: Option<Adapter>,
+    carry_out: CarryOut,
+    /// As the client can read them.
+    file: PathBuf,
+    certificate: PathBuf,
 }
 
 impl Bench<'_> {
-    /// One verified transfer, which also warms whatever can be warmed, and then the counted ones.
-    fn measure(&self, subject: Subject, server: &RunningServer) -> Result<()> {
-        let tls = (!subject.is_plain()).then(|| TlsOrder {
-            certificate: self.setting.certificate.chain.clone(),
-            version: Version::Tls13,
-        });
-        let dialer = Dialer::new(server.address, tls.as_ref())?;
+    /// One verified transfer, and then the counted ones.
+    fn measure(&mut self, subject: Subject, server: &RunningServer) -> Result<()> {
+        let served = Served {
+            address: server.address,
+            certificate: (!subject.is_plain()).then(|| self.certificate.clone()),
+            file: self.file.clone(),
+        };
         let before = kernel_connections()?;
-        let verified_wire_bytes = verify(&dialer, "/file.bin", &self.setting.root.join("file.bin"))?;
+        (self.carry_out)(&Step::Verify(served))?;
         for _ in 0..self.options.transfers {
-            self.transfer(&dialer, verified_wire_bytes)?;
-            self.report(subject)?;
+            self.transfer(subject)?;
         }
         let by_kernel = kernel_connections()? - before;
         let expected = if subject.is_kernel() { u64::from(self.options.transfers) + 1 } else { 0 };
@@ -102,34 +150,47 @@ impl Bench<'_> {
                 left_bytes -= bytes;
             }
             mark();
-            self.report(subject)?;
+            self.report(subject, None)?;
         }
         Ok(())
     }
 
-    fn report(&self, subject: Subject) -> Result<()> {
-        let transfer = Transfer { subject, body_bytes: self.options.body_bytes };
-        let mut output = std::io::stdout().lock();
-        writeln!(output, "{}", serde_json::to_string(&transfer)?)?;
-        Ok(output.flush()?)
+    /// A transfer on a connection of its own, between marks from before the request to after the end.
+    fn transfer(&mut self, subject: Subject) -> Result<()> {
+        for _ in 0..ATTEMPTS {
+            (self.carry_out)(&Step::Connect)?;
+            if self.adapter.is_some() {
+                thread::sleep(HANDSHAKE_END);
+                self.between_marks(&Step::Nothing)?;
+                say(&Line::ControlLines(subject))?;
+            }
+            let meter = self.adapter.as_ref().map(Adapter::begin).transpose()?;
+            self.between_marks(&Step::Fetch)?;
+            let sent = meter.map(Sent::since).transpose()?;
+            self.report(subject, sent)?;
+            if sent.is_none_or(|sent| sent.retransmitted_segments == 0) {
+                return Ok(());
+            }
+        }
+        bail!("TCP sent segments again in each of {ATTEMPTS} transfers");
     }
 
-    /// A transfer on a connection of its own, its bytes thrown away unread; marks before the request and after the
-    /// end.
-    fn transfer(&self, dialer: &Dialer, verified_wire_bytes: u64) -> Result<()> {
-        let mut channel = dialer.connect()?;
-        let request = response::request(&dialer.host(), "/file.bin", true);
-        let mut scratch = vec![0; 1 << 20];
+    fn between_marks(&mut self, step: &Step) -> Result<()> {
         mark();
-        channel.send(request.as_bytes())?;
-        let discarded = discard_all(&channel.stream.socket, &mut scratch);
+        let done = (self.carry_out)(step);
         mark();
-        let received = discarded? + channel.stream.received;
-        if received.abs_diff(verified_wire_bytes) > 4096 + verified_wire_bytes / 1000 {
-            bail!("a transfer took {received} bytes, the verified one {verified_wire_bytes}");
-        }
-        Ok(())
+        done
     }
+
+    fn report(&self, subject: Subject, sent: Option<Sent>) -> Result<()> {
+        say(&Line::Transfer(Transfer { subject, body_bytes: self.options.body_bytes, sent }))
+    }
+}
+
+fn say(line: &Line) -> Result<()> {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{}", serde_json::to_string(line)?)?;
+    Ok(output.flush()?)
 }
 
 /// Connections that were handed over to the kernel's own code so far in this network namespace.

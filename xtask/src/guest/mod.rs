@@ -7,7 +7,8 @@
 //!
 //! [`counted_guest`] boots guests with QEMU's counting plugin. For `cost`, [`count`] puts results together on the host, and
 //! [`inside`] is this program in the guest, which starts servers, fetches, and marks where counting begins and ends. Both
-//! know the [`Subject`]s. [`server`] starts the servers of `linerate bench`, [`client`] fetches. [`never_lose`] has the same for every engine beside `auto`.
+//! know the [`Subject`]s. [`server`] starts the servers of `linerate bench`, [`client`] fetches, in the guest or, for what only
+//! the sender pays, on the host ([`wire`]). [`never_lose`] has the same for every engine beside `auto`.
 
 mod client;
 mod count;
@@ -17,12 +18,14 @@ mod never_lose;
 mod served_file;
 mod server;
 mod subject;
+mod wire;
 
 use anyhow::Result;
 
 pub(crate) use count::Options as CountOptions;
 pub(crate) use inside::Options as InsideOptions;
 use subject::Subject;
+use wire::adapter::{Facts, Sent};
 
 /// What `cargo xtask guest` can do.
 #[derive(Debug, clap::Subcommand)]
@@ -56,10 +59,23 @@ impl GuestTask {
     }
 }
 
-/// One transfer, as the guest reports it: a line of JSON on standard output, in the order of the plugin's marks.
+/// What the guest of `cost` says: lines of JSON on standard output, in the order of the plugin's marks.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+enum Line {
+    /// How it sends, where the client is on the host. No marks.
+    Adapter(Facts),
+    /// Two marks around a control line and its answer, on this subject's next transfer's behalf.
+    ControlLines(Subject),
+    /// Two marks around a transfer, and around the same control lines where the client is on the host.
+    Transfer(Transfer),
+}
+
+/// One transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Transfer {
     subject: Subject,
     /// Length of the body.
     body_bytes: u64,
+    /// By the adapter, where the client is on the host.
+    sent: Option<Sent>,
 }

@@ -8,6 +8,7 @@ pub(super) mod channel;
 pub(super) mod counted;
 pub(super) mod discard;
 pub(super) mod response;
+pub(super) mod steps;
 pub(super) mod verify;
 
 use std::io::{BufRead, BufReader, Write};

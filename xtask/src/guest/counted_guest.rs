@@ -81,7 +81,10 @@ impl CountedGuests {
     ) -> Result<Said> {
         let marks = self.plugin.with_file_name(format!("marks-{name}"));
         let this = std::env::current_exe().context("cannot find this program")?;
-        let output = Command::new(self.workspace.join("guest/run"))
+        // A guest without the program that asked for it would go on until its time is over.
+        let output = Command::new("setpriv")
+            .args(["--pdeathsig", "TERM", "--"])
+            .arg(self.workspace.join("guest/run"))
             .args(["--kernel", kernel, "--timeout", &limits.seconds.to_string()])
             .args(["--memory", &limits.memory_mib.to_string(), "--plugin"])
             .arg(format!("{},out={}", self.plugin.display(), marks.display()))
@@ -93,7 +96,7 @@ impl CountedGuests {
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()
-            .context("cannot run guest/run")?;
+            .context("cannot run guest/run by setpriv (of util-linux)")?;
         if !output.status.success() {
             bail!("the measurement in the guest failed ({})", output.status);
         }

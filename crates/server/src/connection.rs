@@ -25,8 +25,14 @@ pub(crate) enum Begun {
     Clear(TcpStream, Rc<Watch>),
 }
 
-/// Serves a connection to its end.
-pub(crate) async fn run(begun: Begun, address: SocketAddr, kind: ListenerKind, service: Rc<Service>) {
+/// Serves a connection to its end, for as long as it counts as `_active`.
+pub(crate) async fn run<Active>(
+    _active: Active,
+    begun: Begun,
+    address: SocketAddr,
+    kind: ListenerKind,
+    service: Rc<Service>,
+) {
     let workplace = Rc::clone(&service.workplace);
     let (link, client) = match begun {
         Begun::Tls(ticket) => match secure(ticket, address, &service).await {

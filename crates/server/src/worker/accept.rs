@@ -89,7 +89,8 @@ impl Worker {
         };
         let begun = self.begin(stream, handshake);
         let active = Active::new(Arc::clone(metrics), places);
-        spawn(active, connection::run(begun, address, kind, Rc::clone(&self.service)));
+        let service = Rc::clone(&self.service);
+        spawn(active, |active| connection::run(active, begun, address, kind, service));
     }
 
     /// The time for a handshake runs from here on.
@@ -190,10 +191,8 @@ impl Drop for Active {
     }
 }
 
-/// Serves a connection in a task of its own: a panic ends that task, and the runtime goes on with the others.
-pub(super) fn spawn(active: Active, connection: impl Future<Output = ()> + 'static) {
-    tokio::task::spawn_local(async move {
-        let _active = active;
-        connection.await;
-    });
+/// Serves a connection in a task of its own: a panic ends that task, and the runtime goes on with the others. The task owns
+/// `active`. It is handed to the future, because an `async` block around that would hold all of the future twice.
+pub(super) fn spawn<F: Future<Output = ()> + 'static>(active: Active, connection: impl FnOnce(Active) -> F) {
+    tokio::task::spawn_local(connection(active));
 }

@@ -159,6 +159,16 @@ fn a_listener_that_retires_begins_no_connection_and_can_be_taken_back() {
     });
 }
 
+/// INV-MEMORY-1: an idle connection is its task, and the task is the larger of a handshake and a response, once.
+#[test]
+fn a_connection_is_in_its_task_once() {
+    fn size_bytes<A, B, C, D, E, F>(_: impl Fn(A, B, C, D, E) -> F) -> usize {
+        size_of::<F>()
+    }
+    let bytes = size_bytes(crate::connection::run::<accept::Active>);
+    assert!(bytes <= 3072, "{bytes} bytes");
+}
+
 #[test]
 fn a_panic_ends_its_connection_and_no_other() {
     on_a_worker(async |worker, address| {
@@ -171,7 +181,7 @@ fn a_panic_ends_its_connection_and_no_other() {
             let watch = worker.service.workplace.watches.enter();
             let ticket = worker.handshakes.enter(stream, watch, 0, (handshake, None));
             let active = accept::Active::new(Arc::clone(&metrics), admission::Places::of(place));
-            accept::spawn(active, async move {
+            accept::spawn(active, async move |_active| {
                 let _ticket = ticket;
                 tokio::task::yield_now().await;
                 panic!("a fault that a test makes");

@@ -71,13 +71,18 @@ const LAST_LOOK: Duration = Duration::from_millis(50);
 
 impl<K: KeySource> Secure<K> {
     /// The engines that can carry this connection. The adapter by which it leaves is looked for once, and only where
-    /// `is_wanted`: that costs system calls.
+    /// `is_wanted`: that costs system calls. Where nothing would move, not even to an adapter, the reason is told as if the
+    /// connection left by one, if there is one.
     pub(super) fn capabilities(&mut self, wire: &Wire, is_wanted: bool) -> Capabilities {
         let combination = self.combination();
         let placer = &wire.workplace.placer;
         let can = placer.capabilities(combination);
-        if !is_wanted || can.kernel.lack().is_some() {
+        if can.kernel.lack().is_some() {
             return can;
+        }
+        if !is_wanted {
+            let has_adapter = placer.is_auto() && placer.has_adapter();
+            return if has_adapter { route::with_adapter(can, None, true) } else { can };
         }
         let Some(adapter) = self.adapter(wire) else { return can };
         route::with_adapter(can, adapter.known_lack(combination), placer.is_auto())

@@ -64,6 +64,11 @@ impl WorkerPlacer {
         self.plan.borrow().policy.mode == Mode::Auto
     }
 
+    /// Whether an adapter of this machine encrypts.
+    pub(crate) fn has_adapter(&self) -> bool {
+        self.plan.borrow().has_adapter
+    }
+
     /// Whether a connection may be moved at all; see [`Placer::may_move`].
     pub(crate) fn may_move(&self, connection: &ConnectionSignals) -> bool {
         self.placer.borrow().may_move(connection)

@@ -38,15 +38,14 @@ pub(crate) async fn run(
         has_answered |= !outgoing.is_empty();
         let standing = if has_answered { Standing::Answered } else { Standing::Begun };
         ticket.heard(standing, workplace.now_ms());
-        if let Ok(Step::Established(established)) = step {
-            if incoming.is_empty() {
-                send(stream, watch, &mut outgoing).await.map_err(HandshakeEnd::Ended)?;
-            }
-            return Ok(Finished { established, arrived: incoming, unsent: outgoing });
-        }
-        let sent = send(stream, watch, &mut outgoing).await;
+        let is_awaited = !matches!(step, Ok(Step::Established(_))) || incoming.is_empty();
+        let sent = if is_awaited { send(stream, watch, &mut outgoing).await } else { Ok(()) };
         match step {
-            Ok(_) => sent.map_err(HandshakeEnd::Ended)?,
+            Ok(Step::NeedInput) => sent.map_err(HandshakeEnd::Ended)?,
+            Ok(Step::Established(established)) => {
+                sent.map_err(HandshakeEnd::Ended)?;
+                return Ok(Finished { established, arrived: incoming, unsent: outgoing });
+            }
             Err(failure) => return Err(HandshakeEnd::Failed { failure, arrived: incoming }),
         }
     }

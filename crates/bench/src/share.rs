@@ -148,7 +148,7 @@ fn vocabulary() -> impl Iterator<Item = &'static str> {
         .chain(quantity::keys())
 }
 
-/// What only a person can tell to be harmless: logs, and what a user wrote to start servers of the own choice.
+/// What only a person can tell to be harmless: logs, and what users wrote to start servers of their own.
 fn leave_out(run: &mut ExperimentRun, remarks: &mut Vec<String>) {
     let mut lines = 0;
     for round in run.points.iter_mut().flat_map(|point| &mut point.rounds) {

@@ -81,6 +81,8 @@ pub struct Channel<K> {
     /// Of TLS 1.2, whose peers send no other handshake messages.
     renegotiation: RenegotiationReader,
     update_owed: bool,
+    /// The peer takes no key update: the sending key has to do for all of the connection's life.
+    keeps_one_key: bool,
     sending_closed: bool,
     /// Key updates received and sent.
     updates: KeyUpdateCounts,
@@ -107,6 +109,7 @@ impl<K: KeySource> Channel<K> {
             idle_records: 0,
             renegotiation: RenegotiationReader::new(Wish::OF_A_CLIENT),
             update_owed: false,
+            keeps_one_key: false,
             sending_closed: false,
             updates: KeyUpdateCounts::default(),
         }
@@ -120,6 +123,12 @@ impl<K: KeySource> Channel<K> {
             renegotiation: RenegotiationReader::new(Wish::OF_A_SERVER),
             ..Self::new(sealer, opener, keys, rate)
         }
+    }
+
+    /// Sends no key update from now on, for a peer that cannot take one: as in TLS 1.2 the connection ends when its key is
+    /// used up, or when the peer asks for an update.
+    pub fn keep_one_key(&mut self) {
+        self.keeps_one_key = true;
     }
 
     /// Passes over a record that was thrown away unread. Its content is neither known nor authenticated: for a load
@@ -202,7 +211,7 @@ impl<K: KeySource> Channel<K> {
     ///
     /// # Errors
     /// [`RecordError::KeyExhausted`] for a connection at its limit that cannot change its key (TLS 1.2, or the
-    /// kernel or adapter takes no other): it can only be closed.
+    /// peer, kernel or adapter takes no other): it can only be closed.
     pub fn prepare_sending(&mut self, outgoing: &mut Vec<u8>) -> Result<bool, RecordError> {
         let exhausted = self.remaining_records() == 0;
         if exhausted && !self.can_change_key() {
@@ -427,10 +436,13 @@ impl<K> Channel<K> {
         }
     }
 
-    /// Whether the sending key can be replaced: not in TLS 1.2, nor where the kernel or adapter that makes the
-    /// records takes no other.
+    /// Whether the sending key can be replaced: not in TLS 1.2, nor where the peer, or the kernel or adapter that makes the
+    /// records, takes no other.
     #[must_use]
     pub fn can_change_key(&self) -> bool {
+        if self.keeps_one_key {
+            return false;
+        }
         match &self.sending {
             Sending::Here(sealer) => sealer.version() == Version::Tls13,
             Sending::Between(_) => false,
@@ -449,7 +461,7 @@ impl<K> Channel<K> {
     #[must_use]
     pub fn can_send(&self) -> bool {
         let can_go_on = match &self.sending {
-            Sending::Here(sealer) => sealer.remaining_records() > 0,
+            Sending::Here(sealer) => sealer.remaining_records() > 0 && !self.update_owed,
             Sending::Between(_) => false,
             Sending::Elsewhere(handed) => handed.has_room_for_a_response() && !self.update_owed,
         };

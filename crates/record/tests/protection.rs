@@ -364,6 +364,38 @@ fn a_requested_key_update_is_answered_once() {
     assert!(matches!(client.receive(&mut data, 0).unwrap(), Event::Data(_)));
 }
 
+/// For peers that die of one: the key has to do, and the connection ends by `close_notify`.
+#[test]
+fn a_channel_that_keeps_one_key_sends_no_update_at_its_limit_or_when_it_is_asked() {
+    let [mut server, mut client] = ends(Version::Tls13, Cipher::Aes128Gcm, 6, 100);
+    server.keep_one_key();
+    let left = server.remaining_records();
+    for _ in 0..left {
+        assert!(server.can_send() && !server.can_change_key());
+        let wire = send(&mut server, b"x").unwrap();
+        for mut record in records(&wire, client.incoming_layout()) {
+            assert!(
+                matches!(client.receive(&mut record, 0).unwrap(), Event::Data(_)),
+                "no update among them"
+            );
+        }
+    }
+    assert!(!server.can_send());
+    assert_eq!(send(&mut server, b"x"), Err(RecordError::KeyExhausted));
+    let mut farewell = Vec::new();
+    server.alert(AlertDescription::CloseNotify, &mut farewell).unwrap();
+    assert_eq!(client.receive(&mut farewell, 0).unwrap(), Event::CloseNotify);
+    assert_eq!(server.key_updates_sent(), 0);
+
+    let [mut server, mut client] = ends(Version::Tls13, Cipher::Aes128Gcm, u64::MAX, 100);
+    server.keep_one_key();
+    let mut asking = Vec::new();
+    client.sealer().unwrap().seal_append(ContentType::Handshake, &[24, 0, 0, 1, 1], &mut asking).unwrap();
+    assert_eq!(server.receive(&mut asking, 0).unwrap(), Event::KeyUpdate(KeyUpdateRequest::Requested));
+    assert!(!server.can_send(), "nothing may follow under the old key (RFC 8446 4.6.3)");
+    assert!(!server.prepare_sending(&mut Vec::new()).unwrap());
+}
+
 #[test]
 fn a_storm_of_key_updates_is_cut() {
     let [mut server, _] = ends(Version::Tls13, Cipher::Aes128Gcm, u64::MAX, 5);

@@ -3,18 +3,50 @@
 use crate::{
     Certificate, CertificateFiles, CertificateWarning, CipherSuite, SiteCertificates, Tickets, TlsError,
     TlsPolicy,
+    clients::ClientAuthorities,
     first_bytes::ClientHint,
     handshake::EARLY_DATA_LIMIT_BYTES,
     policy::{chacha20_first, versions},
     site::{CertificateChoice, Sites},
     tickets::{TICKETS_ON_REQUEST_LIMIT, TICKETS_PER_HANDSHAKE},
 };
+use linerate_record::Version;
 use rustls::{ServerConfig, crypto::CryptoProvider, server::NoServerSessionStorage};
-use std::{collections::HashMap, fmt, path::Path, sync::Arc, time::SystemTime};
+use std::{
+    collections::HashMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
 
-/// The application protocols spoken (RFC 7301), the preferred first. A client that offers only others is refused with
-/// `no_application_protocol`; one that offers none is served.
-pub(crate) const APPLICATION_PROTOCOLS: [&str; 2] = ["http/1.1", "http/1.0"];
+/// What is spoken inside TLS.
+#[derive(Clone, Debug)]
+enum Purpose {
+    Http,
+    /// RPC-with-TLS; the file names the authorities whose word about clients is taken.
+    Rpc {
+        clients: Option<PathBuf>,
+    },
+}
+
+impl Purpose {
+    /// The application protocols spoken (RFC 7301), the preferred first. A client that offers only others is refused with
+    /// `no_application_protocol`; one that offers none is served.
+    fn application_protocols(&self) -> &'static [&'static str] {
+        match self {
+            Self::Http => &["http/1.1", "http/1.0"],
+            Self::Rpc { .. } => &["sunrpc"],
+        }
+    }
+
+    fn clients(&self) -> Option<&Path> {
+        match self {
+            Self::Http => None,
+            Self::Rpc { clients } => clients.as_deref(),
+        }
+    }
+}
 
 /// How to make an [`Acceptor`].
 #[derive(Clone, Debug)]
@@ -22,13 +54,25 @@ pub struct AcceptorBuilder {
     policy: TlsPolicy,
     sites: Vec<SiteCertificates>,
     tickets: Option<Tickets>,
+    purpose: Purpose,
 }
 
 impl AcceptorBuilder {
-    /// For these sites. The default site is the first without names, else the first.
+    /// HTTP for these sites. The default site is the first without names, else the first.
     #[must_use]
     pub fn new(policy: TlsPolicy, sites: Vec<SiteCertificates>) -> Self {
-        Self { policy, sites, tickets: None }
+        Self { policy, sites, tickets: None, purpose: Purpose::Http }
+    }
+
+    /// RPC-with-TLS (RFC 9289) with these certificates: TLS 1.3 alone, the application protocol `sunrpc` or none (Linux'
+    /// tlshd offers none), and no tickets, because nobody resumes by them and some kernels do not expect them. If
+    /// `clients` names a file of authorities (PEM), each client is asked for a certificate, and
+    /// [`Established::client`](crate::Established::client) says what it is worth.
+    #[must_use]
+    pub fn rpc(policy: TlsPolicy, certificates: Vec<CertificateFiles>, clients: Option<PathBuf>) -> Self {
+        let policy = TlsPolicy { minimum_version: Version::Tls13, session_tickets: false, ..policy };
+        let sites = vec![SiteCertificates { names: Vec::new(), certificates }];
+        Self { policy, sites, tickets: None, purpose: Purpose::Rpc { clients } }
     }
 
     /// Recognises and seals tickets with these keys (of another acceptor) instead of new ones.
@@ -47,6 +91,7 @@ impl AcceptorBuilder {
         let provider = self.policy.provider(&suites);
         let mut errors = Vec::new();
         let sites = self.load(&provider, &mut errors, |_| None);
+        let clients = self.load_clients(&provider, &mut errors, None);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -54,7 +99,7 @@ impl AcceptorBuilder {
             Some(tickets) => tickets.clone(),
             None => Tickets::new().map_err(|error| vec![error])?,
         };
-        self.assemble(&suites, sites, tickets).map_err(|error| vec![error])
+        self.assemble(&suites, sites, tickets, clients).map_err(|error| vec![error])
     }
 
     /// Reads every certificate again. One that does not load is replaced by what `old` has from the same files, and
@@ -71,7 +116,12 @@ impl AcceptorBuilder {
         let mut errors = Vec::new();
         let sites =
             self.load(&provider, &mut errors, |files| loaded.get(files).map(|known| Arc::clone(known)));
-        match self.assemble(&suites, sites, old.tickets.clone()) {
+        let clients = self.load_clients(&provider, &mut errors, old.clients.as_ref());
+        if clients.is_none() && self.purpose.clients().is_some() {
+            // Without authorities nobody would be asked any more.
+            return (Arc::clone(old), errors);
+        }
+        match self.assemble(&suites, sites, old.tickets.clone(), clients) {
             Ok(acceptor) => (Arc::new(acceptor), errors),
             Err(error) => {
                 errors.push(error);
@@ -83,7 +133,22 @@ impl AcceptorBuilder {
     /// Every file that certificates and keys are read from.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let pairs = self.sites.iter().flat_map(|site| &site.certificates);
-        pairs.flat_map(|files| [files.certificate.as_path(), files.key.as_path()])
+        pairs
+            .flat_map(|files| [files.certificate.as_path(), files.key.as_path()])
+            .chain(self.purpose.clients())
+    }
+
+    /// The authorities for clients; `known` ones where theirs do not load.
+    fn load_clients(
+        &self,
+        provider: &CryptoProvider,
+        errors: &mut Vec<TlsError>,
+        known: Option<&Arc<ClientAuthorities>>,
+    ) -> Option<Arc<ClientAuthorities>> {
+        ClientAuthorities::load(self.purpose.clients()?, provider)
+            .map_err(|error| errors.push(error))
+            .ok()
+            .or_else(|| known.cloned())
     }
 
     /// The certificates of each site. Files that several sites name are read once.
@@ -116,6 +181,7 @@ impl AcceptorBuilder {
         suites: &[CipherSuite],
         certificates: Vec<Vec<Arc<Certificate>>>,
         tickets: Tickets,
+        clients: Option<Arc<ClientAuthorities>>,
     ) -> Result<Acceptor, TlsError> {
         let sites = Arc::new(Sites::new(&self.sites, certificates)?);
         let speaks_tls13 = versions(suites).contains(&&rustls::version::TLS13);
@@ -124,11 +190,12 @@ impl AcceptorBuilder {
             let suites = if hint.prefers_chacha20 { &chacha20_first } else { suites };
             let is_tls12 = hint.is_tls12_only || !speaks_tls13;
             let choice = CertificateChoice { sites: Arc::clone(&sites), is_tls12 };
-            self.config(suites, Arc::new(choice), &tickets)
+            self.config(suites, Arc::new(choice), &tickets, clients.as_ref())
         };
         let [first, second, third, fourth] = ClientHint::ALL.map(config);
         let configs = [first?, second?, third?, fourth?];
-        Ok(Acceptor { configs, sites, tickets })
+        let application_protocols = self.purpose.application_protocols();
+        Ok(Acceptor { configs, sites, tickets, clients, application_protocols })
     }
 
     fn config(
@@ -136,14 +203,19 @@ impl AcceptorBuilder {
         suites: &[CipherSuite],
         choice: Arc<CertificateChoice>,
         tickets: &Tickets,
+        clients: Option<&Arc<ClientAuthorities>>,
     ) -> Result<Arc<ServerConfig>, TlsError> {
         let provider = Arc::new(self.policy.provider(suites));
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let builder = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions(suites))
-            .map_err(|error| TlsError::PolicyUnusable(error.to_string()))?
-            .with_no_client_auth()
-            .with_cert_resolver(choice);
-        config.alpn_protocols = APPLICATION_PROTOCOLS.map(|protocol| protocol.as_bytes().to_vec()).into();
+            .map_err(|error| TlsError::PolicyUnusable(error.to_string()))?;
+        let builder = match clients {
+            Some(clients) => builder.with_client_cert_verifier(Arc::clone(clients) as _),
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_cert_resolver(choice);
+        let protocols = self.purpose.application_protocols();
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         config.ignore_client_order = true;
         config.enable_secret_extraction = true;
         // What rustls skips of early data. It accepts none whatever this says: only sessions from a store could, and there
@@ -167,6 +239,8 @@ pub struct Acceptor {
     configs: [Arc<ServerConfig>; 4],
     sites: Arc<Sites>,
     tickets: Tickets,
+    clients: Option<Arc<ClientAuthorities>>,
+    application_protocols: &'static [&'static str],
 }
 
 impl Acceptor {
@@ -196,6 +270,16 @@ impl Acceptor {
     #[must_use]
     pub fn site_for(&self, host: &str) -> usize {
         self.sites.find(Some(host))
+    }
+
+    /// The authorities that a client's certificate is judged by; `None` where none is asked for.
+    pub(crate) fn clients(&self) -> Option<&ClientAuthorities> {
+        self.clients.as_deref()
+    }
+
+    /// The application protocols spoken.
+    pub(crate) fn application_protocols(&self) -> &'static [&'static str] {
+        self.application_protocols
     }
 
     /// The configuration for a client. What rustls leaves to its user only as a setting of all connections, or does not

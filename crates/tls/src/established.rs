@@ -1,6 +1,6 @@
 //! What a finished handshake leaves: what was agreed, the keys, and the schedule of the next ones.
 
-use crate::{Certificate, Chain, CipherSuite, ClientKeySchedule, Group, KeySchedule};
+use crate::{Certificate, Chain, CipherSuite, ClientIdentity, ClientKeySchedule, Group, KeySchedule};
 use linerate_record::{
     Channel, KeyUpdateRate, Opener, RecordError, RecordLimit, Sealer, TrafficKey, Version,
 };
@@ -50,6 +50,8 @@ pub struct Established {
     pub resumed: bool,
     /// The protocol agreed by ALPN; `None` if the client offered none.
     pub application_protocol: Option<&'static str>,
+    /// Who the client is by its certificate.
+    pub client: ClientIdentity,
     /// From us to the client.
     pub send: DirectionSecrets,
     /// From the client to us.

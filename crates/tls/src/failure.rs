@@ -19,7 +19,7 @@ pub enum FailureKind {
     NoSharedGroup,
     /// The client can verify none of the site's certificates.
     NoSharedSignatureScheme,
-    /// ALPN: the client offers protocols, but neither `http/1.1` nor `http/1.0`.
+    /// ALPN: the client offers protocols, but none that is spoken here.
     NoSharedApplicationProtocol,
     /// The client lacks another thing that we need.
     Incompatible,

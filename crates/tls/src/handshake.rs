@@ -2,14 +2,14 @@
 
 use crate::{
     Acceptor, Established, FailureKind, HANDSHAKE_LIMIT_BYTES, HandshakeFailure, KeySchedule,
-    acceptor::APPLICATION_PROTOCOLS,
+    clients::ClientIdentity,
     driver::{Agreement, Driver, Fault, record_bytes},
     first_bytes::{ClientHint, FirstBytes, is_before_tls12, recognise},
     site::{Resolved, take_resolved},
 };
 use linerate_record::{HEADER_BYTES, MAX_PLAINTEXT_BYTES};
 use rustls::{CommonState, HandshakeKind, ProtocolVersion, server::UnbufferedServerConnection};
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::SystemTime};
 
 /// The most early data that is skipped, as it comes in records: without their headers, with their tags. We accept none, but a
 /// client that brings the ticket of another server of our name sends it unasked (RFC 8446 4.2.10), and cannot know that
@@ -133,8 +133,13 @@ impl Handshake {
             .zip(self.resolved.take())
             .ok_or_else(|| HandshakeFailure::new(FailureKind::Internal, "no handshake"))?;
         let application_protocol = driver.common().alpn_protocol().and_then(|agreed| {
-            APPLICATION_PROTOCOLS.into_iter().find(|protocol| protocol.as_bytes() == agreed)
+            let spoken = self.acceptor.application_protocols().iter();
+            spoken.copied().find(|protocol| protocol.as_bytes() == agreed)
         });
+        let client = match (self.acceptor.clients(), driver.common().peer_certificates()) {
+            (Some(authorities), Some(chain)) => authorities.judge(chain, SystemTime::now()),
+            _ => ClientIdentity::Unknown,
+        };
         let Agreement { version, cipher_suite, group, resumed, send, receive, next_keys } =
             driver.finish().map_err(|fault| Self::failure(None, fault))?;
         Ok(Established {
@@ -146,6 +151,7 @@ impl Handshake {
             certificate: resolved.certificate,
             resumed,
             application_protocol,
+            client,
             send,
             receive,
             key_schedule: KeySchedule(next_keys),

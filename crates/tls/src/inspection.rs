@@ -165,7 +165,7 @@ impl Chain {
 }
 
 /// webpki lists the names of a certificate when it is asked about one that it cannot have.
-fn names(certificate: &EndEntityCert<'_>) -> Vec<String> {
+pub(crate) fn names(certificate: &EndEntityCert<'_>) -> Vec<String> {
     let Ok(nobody) = ServerName::try_from("nobody.invalid") else { return Vec::new() };
     let presented = match certificate.verify_is_valid_for_subject_name(&nobody) {
         Err(webpki::Error::CertNotValidForName(context)) => context.presented,

@@ -21,6 +21,7 @@
 
 mod acceptor;
 mod certificate;
+mod clients;
 mod connect;
 mod connector;
 mod der;
@@ -44,6 +45,7 @@ mod watch;
 
 pub use acceptor::{Acceptor, AcceptorBuilder};
 pub use certificate::{Certificate, CertificateFiles, CertificateWarning, KeyAlgorithm};
+pub use clients::ClientIdentity;
 pub use connect::{ClientHandshake, ConnectStep};
 pub use connector::{ConnectFailure, Connector, Trust};
 pub use development::{DevelopmentCertificate, development_certificate, state_directory};

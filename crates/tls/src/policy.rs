@@ -42,9 +42,9 @@ fn preferred_suites() -> Vec<CipherSuite> {
 ///
 /// Decided here, not by the operator: no early data (a replayed GET is harmless, but the record layer has no place
 /// for it; what a client sends unasked is passed over, up to
-/// [`EARLY_DATA_LIMIT_BYTES`](crate::EARLY_DATA_LIMIT_BYTES)); ALPN is `http/1.1`, else `http/1.0`; TLS 1.2 clients
+/// [`EARLY_DATA_LIMIT_BYTES`](crate::EARLY_DATA_LIMIT_BYTES)); ALPN is `http/1.1`, else `http/1.0` (for RPC `sunrpc`); TLS 1.2 clients
 /// without the extended master secret are served, because nothing that it protects (client certificates,
-/// renegotiation, exporters) exists here. A TLS 1.2 client that does not list the curve of the site's only certificate is
+/// renegotiation, exporters) exists there. A TLS 1.2 client that does not list the curve of the site's only certificate is
 /// shown it all the same, where RFC 8422 5.1.1 would end the handshake: clients that restrict their groups, as those
 /// of rustls do, verify it nevertheless, and the others refuse it themselves.
 #[derive(Clone, Debug)]

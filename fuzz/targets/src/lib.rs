@@ -15,6 +15,7 @@ mod range;
 mod record_open;
 mod request;
 mod response;
+mod rpc;
 mod sealed;
 mod ticket;
 
@@ -29,6 +30,7 @@ pub use range::range;
 pub use record_open::record_open;
 pub use request::request;
 pub use response::response;
+pub use rpc::rpc;
 pub use ticket::ticket;
 
 /// How far the bytes came. A fuzzer does not care; the smoke run makes sure with it that both happen.
@@ -50,7 +52,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     Target { name: "access_log", run: access_log },
     Target { name: "body", run: body },
     Target { name: "client_hello", run: client_hello },
@@ -62,5 +64,6 @@ pub const TARGETS: [Target; 12] = [
     Target { name: "record_open", run: record_open },
     Target { name: "request", run: request },
     Target { name: "response", run: response },
+    Target { name: "rpc", run: rpc },
     Target { name: "ticket", run: ticket },
 ];

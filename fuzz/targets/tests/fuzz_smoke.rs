@@ -101,6 +101,11 @@ fn response() {
 }
 
 #[test]
+fn rpc() {
+    smoke("rpc", 200_000);
+}
+
+#[test]
 fn ticket() {
     smoke("ticket", 10_000);
 }

@@ -1,0 +1,142 @@
+//! What the kernel says about an object, and what clients are told.
+
+use crate::handle::Key;
+use linerate_nfs::{Attributes, Device, FileSystemId, Kind, Time};
+use rustix::{
+    fd::AsFd,
+    fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp, statx},
+    io::Errno,
+};
+
+/// One `statx`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) kind: ObjectKind,
+    /// The lower 12 bits.
+    pub(crate) mode: u16,
+    pub(crate) links: u32,
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+    pub(crate) size_bytes: u64,
+    /// Of 512 bytes.
+    pub(crate) blocks: u64,
+    pub(crate) device: (u32, u32),
+    /// Which file system it is on.
+    pub(crate) file_system: (u32, u32),
+    pub(crate) inode: u64,
+    pub(crate) accessed: (i64, u32),
+    pub(crate) modified: (i64, u32),
+    pub(crate) changed: (i64, u32),
+    /// `None` where the file system does not keep it.
+    pub(crate) born: Option<(i64, u32)>,
+}
+
+/// [`Kind`] with a default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectKind(pub(crate) Kind);
+
+impl Default for ObjectKind {
+    fn default() -> Self {
+        Self(Kind::File)
+    }
+}
+
+impl Facts {
+    pub(crate) fn of(object: impl AsFd) -> Result<Self, Errno> {
+        let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        statx(object, "", AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW, mask)
+            .map(|told| Self::from_statx(&told))
+    }
+
+    fn from_statx(told: &Statx) -> Self {
+        let kind = match FileType::from_raw_mode(told.stx_mode.into()) {
+            FileType::Directory => Kind::Directory,
+            FileType::Symlink => Kind::SymbolicLink,
+            FileType::BlockDevice => Kind::BlockDevice,
+            FileType::CharacterDevice => Kind::CharacterDevice,
+            FileType::Socket => Kind::Socket,
+            FileType::Fifo => Kind::Pipe,
+            _ => Kind::File,
+        };
+        let time = |time: &StatxTimestamp| (time.tv_sec, time.tv_nsec);
+        let knows_birth = told.stx_mask & StatxFlags::BTIME.bits() != 0;
+        Self {
+            kind: ObjectKind(kind),
+            mode: told.stx_mode & 0o7777,
+            links: told.stx_nlink,
+            user: told.stx_uid,
+            group: told.stx_gid,
+            size_bytes: told.stx_size,
+            blocks: told.stx_blocks,
+            device: (told.stx_rdev_major, told.stx_rdev_minor),
+            file_system: (told.stx_dev_major, told.stx_dev_minor),
+            inode: told.stx_ino,
+            accessed: time(&told.stx_atime),
+            modified: time(&told.stx_mtime),
+            changed: time(&told.stx_ctime),
+            born: knows_birth.then(|| time(&told.stx_btime)),
+        }
+    }
+
+    /// Which object of export `export` it is.
+    pub(crate) fn key(&self, export: u32) -> Key {
+        Key { export, inode: self.inode, birth: self.born.map_or(0, birth_tag) }
+    }
+
+    /// What clients are told.
+    pub(crate) fn attributes(&self, file_system: FileSystemId, mounted_on_number: u64) -> Attributes {
+        let time = |(seconds, nanoseconds)| Time { seconds, nanoseconds };
+        let (seconds, nanoseconds) = self.changed;
+        Attributes {
+            kind: self.kind.0,
+            mode: self.mode.into(),
+            links: self.links,
+            user: self.user,
+            group: self.group,
+            size_bytes: self.size_bytes,
+            used_bytes: self.blocks.saturating_mul(512),
+            device: Device { major: self.device.0, minor: self.device.1 },
+            file_system,
+            number: self.inode,
+            mounted_on_number,
+            // The kernel keeps its own cookie of changes (`STATX_CHANGE_COOKIE`) to itself. The time is as fine as its clock's
+            // tick, and finer from Linux 6.13 on. Before 1970 it wraps, and still differs.
+            change: seconds.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(nanoseconds.into()),
+            accessed: time(self.accessed),
+            modified: time(self.modified),
+            attributes_changed: time(self.changed),
+        }
+    }
+}
+
+/// Some bits of the time of birth; never 0.
+fn birth_tag((seconds, nanoseconds): (i64, u32)) -> u32 {
+    let mixed = (seconds.cast_unsigned() ^ u64::from(nanoseconds) << 34).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    u32::try_from(mixed >> 32).unwrap_or_default() | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn kinds_lengths_and_changes_are_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, "12345").unwrap();
+        let file = fs::File::open(&path).unwrap();
+        let before = Facts::of(&file).unwrap();
+        assert_eq!((before.kind.0, before.size_bytes, before.links), (Kind::File, 5, 1));
+        let told = before.attributes(FileSystemId { major: 1, minor: 2 }, 9);
+        assert_eq!((told.number, told.mounted_on_number, told.size_bytes), (before.inode, 9, 5));
+        assert_eq!(Facts::of(fs::File::open(directory.path()).unwrap()).unwrap().kind.0, Kind::Directory);
+
+        let later = Facts { changed: (before.changed.0, before.changed.1 ^ 1), ..before };
+        assert_ne!(later.attributes(told.file_system, 9).change, told.change);
+        assert_eq!(later.key(1), before.key(1));
+        let reborn = Facts { born: Some((1, 2)), ..before };
+        assert_ne!(Facts { born: Some((1, 3)), ..before }.key(1), reborn.key(1));
+        assert_eq!(Facts { born: None, ..before }.key(1).birth, 0);
+    }
+}

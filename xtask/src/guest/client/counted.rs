@@ -23,10 +23,12 @@ pub(in crate::guest) struct Counted {
     pub(in crate::guest) path: String,
     /// The same file on disk: every byte is compared.
     pub(in crate::guest) file: PathBuf,
-    /// Connections that are kept, asked in turn; where there is one for each response, it is one after the other.
+    /// Connections that are kept, asked in turn.
     pub(in crate::guest) connections: u32,
     /// Responses of each.
     pub(in crate::guest) responses: u32,
+    /// Requests that are under way at a time, each on a connection of its own; no more than there are kept connections.
+    pub(in crate::guest) at_a_time: u32,
     /// How often the whole is done, each time with new connections.
     pub(in crate::guest) rounds: u32,
     /// How they are asked for.
@@ -100,19 +102,46 @@ impl Counted {
         let request = response::request(&dialer.host(), &self.path, close);
         let mut scratch = vec![0; 256 * 1024];
         let mut bytes = 0;
-        for number in 0..self.responses * self.connections {
-            let mut fresh = None;
-            let channel = match kept.get_mut((number % self.connections) as usize) {
-                Some(channel) => channel,
-                None => fresh.insert(dialer.connect()?),
+        let (mut asked, total) = (0, self.responses * self.connections);
+        while asked < total {
+            let together = self.at_a_time.min(total - asked);
+            let mut fresh = Vec::new();
+            let channels: Vec<&mut Channel> = if self.manner == Manner::Kept {
+                // Those that were asked last go to the end.
+                kept.rotate_left(asked.min(together) as usize);
+                kept.iter_mut().take(together as usize).collect()
+            } else {
+                for _ in 0..together {
+                    fresh.push(dialer.connect()?);
+                }
+                fresh.iter_mut().collect()
             };
+            asked += together;
+            bytes += self.fetch_together(channels, &request, &mut scratch, body)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Asks on all of these, then takes one response after the other: the server goes on with each as far as its socket
+    /// has room.
+    fn fetch_together(
+        &self,
+        mut channels: Vec<&mut Channel>,
+        request: &str,
+        scratch: &mut [u8],
+        body: &[u8],
+    ) -> Result<u64> {
+        for channel in &mut channels {
             channel.send(request.as_bytes())?;
+        }
+        let mut bytes = 0;
+        for channel in channels {
             bytes += match self.manner {
-                Manner::Discarded => self.discard(channel, &mut scratch)?,
-                Manner::Kept => self.compare(channel, &mut scratch, body)?,
+                Manner::Discarded => self.discard(channel, scratch)?,
+                Manner::Kept => self.compare(channel, scratch, body)?,
                 Manner::OneEach => {
-                    let compared = self.compare(channel, &mut scratch, body)?;
-                    response::expect_end(channel, &mut scratch)?;
+                    let compared = self.compare(channel, scratch, body)?;
+                    response::expect_end(channel, scratch)?;
                     compared
                 }
             };

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use linerate_bench::accounting::Meter;
 use linerate_bench::definition::OwnServer;
 use linerate_bench::network::{ADAPTER, Network};
-use linerate_bench::result::{Measurement, Reading};
+use linerate_bench::result::{Measurement, NetworkUsed, Reading};
 use linerate_bench::servers::process::RunningServer;
 use linerate_load::report::LoadReport;
 use serde::{Deserialize, Serialize};
@@ -42,9 +42,12 @@ pub(crate) struct Options {
     /// Lengths of files.
     #[arg(long)]
     size: Vec<u64>,
-    /// Rounds of each point.
+    /// Rounds of each short point.
     #[arg(long)]
     rounds: u32,
+    /// Requests under way at a time.
+    #[arg(long, default_value_t = 1)]
+    at_a_time: u32,
     /// Clients that come at the same time, with a connection for each of their requests; none where it is 0.
     #[arg(long, default_value_t = 0)]
     crowd: u32,
@@ -55,6 +58,8 @@ pub(crate) struct Options {
 pub(super) enum Line {
     /// What the guest is.
     Environment(BTreeMap<String, linerate_environment::Group>),
+    /// By what the guest sends.
+    Network(NetworkUsed),
     /// A server, before its rounds.
     Server {
         /// What encrypts.
@@ -160,6 +165,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let bench = Bench { options, setting };
     say(&Line::Environment(linerate_environment::capture()))?;
+    say(&Line::Network(bench.setting.network.used()))?;
     for &subject in &options.subject {
         bench.measure_subject(subject)?;
     }
@@ -197,7 +203,7 @@ impl Bench<'_> {
 
     fn measure_with(&self, subject: Subject, server: &RunningServer) -> Result<()> {
         for &size in &self.options.size {
-            for point in Point::of(size) {
+            for point in Point::of(size, self.options.at_a_time) {
                 self.measure(subject, server, point)
                     .with_context(|| format!("{}, {size} bytes, {:?}", subject.title(), point.manner))?;
             }
@@ -252,10 +258,10 @@ impl Bench<'_> {
     fn measure(&self, subject: Subject, server: &RunningServer, point: Point) -> Result<()> {
         let name = file_name(point.file_bytes);
         let (path, file) = (format!("/{name}"), self.setting.root.join(&name));
-        let Point { manner, connections, responses, .. } = point;
+        let Point { manner, connections, responses, at_a_time, .. } = point;
         let warm_ups = if manner == Manner::Discarded { 0 } else { 1 };
         let rounds = point.rounds(self.options.rounds) + warm_ups;
-        let counted = Counted { path, file, connections, responses, rounds, manner };
+        let counted = Counted { path, file, connections, responses, at_a_time, rounds, manner };
         let mut client = Client::prepare(&self.setting.network, &self.order(server, counted))?;
         for round in 0..rounds {
             if round > 0 {

@@ -25,20 +25,22 @@ use super::plan::{Adapter, Subject};
 const PER_S: f64 = 1e9;
 
 /// The run that the guests made together.
-pub(super) fn of(found: &[(Option<Adapter>, Said)], rounds: u32) -> Result<ExperimentRun> {
-    let mut run = empty(rounds);
+pub(super) fn of(found: &[(Option<Adapter>, Said)], rounds: u32, at_a_time: u32) -> Result<ExperimentRun> {
+    let mut run = empty(rounds, at_a_time);
     for (adapter, said) in found {
+        let mut network = NetworkUsed::default();
         let mut marks = said.marks.chunks_exact(2).map(|pair| pair[1]);
         for line in said.output.lines() {
             match serde_json::from_str(line).with_context(|| format!("the guest said {line:?}"))? {
                 Line::Environment(environment) => run.environment = environment,
+                Line::Network(used) => network = used,
                 Line::Server { subject, version, flags, configuration } => {
                     add_server(&mut run, subject, version, flags, configuration);
                 }
                 Line::Round(round) => {
                     let mark = marks.next().context("there are fewer marks than rounds")?;
                     if !round.is_warm_up {
-                        add_round(&mut run, *adapter, *round, mark)?;
+                        add_round(&mut run, *adapter, &network, *round, mark)?;
                     }
                 }
                 Line::Crowd { .. } => {}
@@ -58,12 +60,15 @@ pub(super) fn of(found: &[(Option<Adapter>, Said)], rounds: u32) -> Result<Exper
     Ok(run)
 }
 
-fn empty(rounds: u32) -> ExperimentRun {
+fn empty(rounds: u32, at_a_time: u32) -> ExperimentRun {
     ExperimentRun {
         schema: SCHEMA.to_owned(),
         name: "never-lose-adapter".to_owned(),
         definition: String::new(),
-        title: "auto beside every fixed engine, behind adapters that encrypt".to_owned(),
+        title: match at_a_time {
+            1 => "auto beside every fixed engine, behind adapters that encrypt".to_owned(),
+            _ => format!("auto beside every fixed engine, behind adapters that encrypt, {at_a_time} requests at a time"),
+        },
         source: "linerate's own (cargo xtask guest never-lose). The adapter is the software one, in an emulated guest; a \
                  second is 10⁹ instructions of the server, the adapter's own work not among them. Nothing here says how \
                  fast anything is: it says which engine takes less work, and whether auto finds it"
@@ -77,7 +82,9 @@ fn empty(rounds: u32) -> ExperimentRun {
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |since| since.as_secs()),
         quick: false,
-        command: ["cargo", "xtask", "guest", "never-lose"].map(str::to_owned).to_vec(),
+        command: ["cargo", "xtask", "guest", "never-lose", "--at-a-time", &at_a_time.to_string()]
+            .map(str::to_owned)
+            .to_vec(),
         floor: Reading::NotAvailable("in guests the cipher and a copy alone are not counted".to_owned()),
         environment: BTreeMap::new(),
         servers: Vec::new(),
@@ -106,7 +113,13 @@ fn add_server(
     run.servers.push(ServerUsed { name, version, command, configuration, plaintext: false });
 }
 
-fn add_round(run: &mut ExperimentRun, adapter: Option<Adapter>, round: Round, mark: Mark) -> Result<()> {
+fn add_round(
+    run: &mut ExperimentRun,
+    adapter: Option<Adapter>,
+    network: &NetworkUsed,
+    round: Round,
+    mark: Mark,
+) -> Result<()> {
     let mut variables =
         BTreeMap::from([("file_bytes".to_owned(), Variable::Number(round.point.file_bytes as f64))]);
     // A single transfer is the same in either manner, and an engine without an adapter behind any.
@@ -129,7 +142,7 @@ fn add_round(run: &mut ExperimentRun, adapter: Option<Adapter>, round: Round, ma
             server: server.to_owned(),
             variables,
             client_command: Vec::new(),
-            network: NetworkUsed::default(),
+            network: network.clone(),
             rounds: vec![measured],
         }),
     }
@@ -276,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_row_holds_auto_against_the_best_and_the_worst() {
-        let mut run = empty(1);
+        let mut run = empty(1, 1);
         for (subject, us) in
             [(Subject::User, 10.0), (Subject::Kernel, 20.0), (Subject::Nic, 8.0), (Subject::Auto, 8.4)]
         {

@@ -8,7 +8,13 @@ use super::super::client::counted::Manner;
 pub(super) const SIZES_BYTES: [u64; 7] =
     [1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 
-/// From here on a point is one transfer of one round, and what it brings is not decrypted: that would take hours.
+/// From here on rounds of one engine differ by up to a half: how acknowledgements and bursts fall decides how often the
+/// driver is called. There are so many times as many of them.
+const SCATTERED_BYTES: u64 = 500_000;
+const MORE_ROUNDS: u32 = 3;
+
+/// From here on a point is a single transfer, or one for each that is under way at a time, and what it brings is not
+/// decrypted: that would take hours.
 const LONG_BYTES: u64 = 50_000_000;
 
 /// Bytes of a count, about: enough that what begins and ends it does not show.
@@ -113,31 +119,44 @@ pub(super) struct Point {
     pub(super) file_bytes: u64,
     /// How it is asked for.
     pub(super) manner: Manner,
-    /// Connections that are kept; there is one request at a time.
+    /// Connections that are kept.
     pub(super) connections: u32,
+    /// Requests that are under way at a time.
+    pub(super) at_a_time: u32,
     /// Responses of each.
     pub(super) responses: u32,
 }
 
 impl Point {
     /// The points of a size: on kept connections and with one each, or, where it is long, one that stands for both.
-    pub(super) fn of(file_bytes: u64) -> Vec<Self> {
+    pub(super) fn of(file_bytes: u64, at_a_time: u32) -> Vec<Self> {
         if file_bytes >= LONG_BYTES {
-            return vec![Self { file_bytes, manner: Manner::Discarded, connections: 1, responses: 1 }];
+            let manner = Manner::Discarded;
+            return vec![Self { file_bytes, manner, connections: at_a_time, responses: 1, at_a_time }];
         }
+        let least_connections = u64::from(at_a_time);
         let of = |manner, most_connections: u64, most_responses: u64| {
-            let total = (COUNT_BYTES / file_bytes.max(1)).clamp(2, most_connections * most_responses);
+            let most_connections = most_connections.max(least_connections);
             // Two responses at least: a connection that is asked once is not a kept one.
+            let total = (COUNT_BYTES / file_bytes.max(1))
+                .clamp(2 * least_connections, most_connections * most_responses);
             let connections = most_connections.min(total / 2);
-            let responses = total / connections;
-            Self { file_bytes, manner, connections: connections as u32, responses: responses as u32 }
+            let responses = total.div_ceil(connections);
+            let [connections, responses] = [connections, responses].map(|number| number as u32);
+            Self { file_bytes, manner, connections, responses, at_a_time }
         };
         vec![of(Manner::Kept, 4, 100), of(Manner::OneEach, 2, 20)]
     }
 
-    /// Rounds of it, where others have so many.
+    /// Rounds of it, where short ones have so many.
     pub(super) fn rounds(&self, rounds: u32) -> u32 {
-        if self.manner == Manner::Discarded { 1 } else { rounds }
+        if self.manner == Manner::Discarded {
+            rounds.div_ceil(2)
+        } else if self.file_bytes >= SCATTERED_BYTES {
+            rounds.saturating_mul(MORE_ROUNDS)
+        } else {
+            rounds
+        }
     }
 }
 
@@ -147,15 +166,24 @@ mod tests {
 
     #[test]
     fn counts_are_long_enough_and_kept_connections_are_kept() {
-        for bytes in SIZES_BYTES {
-            for point in Point::of(bytes) {
+        for (bytes, at_a_time) in
+            [1, 4, 7].map(|at_a_time| SIZES_BYTES.map(|bytes| (bytes, at_a_time))).concat()
+        {
+            for point in Point::of(bytes, at_a_time) {
+                assert!(point.connections >= at_a_time || point.manner == Manner::OneEach, "{point:?}");
                 let total = u64::from(point.connections) * u64::from(point.responses);
                 assert!(point.manner == Manner::Discarded || point.responses >= 2, "{point:?}");
                 assert!(total >= 40 || total * bytes >= 4_000_000, "{point:?}");
-                assert!(total * bytes <= 1_000_000_000, "{point:?}");
+                assert!(total * bytes <= u64::from(at_a_time) * 1_000_000_000, "{point:?}");
             }
         }
-        assert_eq!(Point::of(1_000_000_000).len(), 1);
-        assert_eq!(Point::of(1_000_000)[0].manner, Manner::Kept);
+        assert_eq!(Point::of(1_000_000_000, 1).len(), 1);
+        assert_eq!(Point::of(1_000_000, 1)[0].manner, Manner::Kept);
+    }
+
+    #[test]
+    fn what_scatters_has_more_rounds() {
+        let rounds = |bytes: u64| Point::of(bytes, 1)[0].rounds(5);
+        assert_eq!([100_000, 1_000_000, 1_000_000_000].map(rounds), [5, 15, 3]);
     }
 }

@@ -14,10 +14,12 @@ mod switch;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use capabilities::probe_socket;
 pub use capabilities::{Capabilities, Carried, Objection, verdict};
 pub use departure::Departure;
 pub use report::{note, tried};
 pub use switch::{Prepared, Refusal, after_control, prepare, promote, settle};
+pub(crate) use switch::{attaching_failed, direction_key, installing_failed};
 
 use crate::{
     Fault, Queue, Turn,

@@ -1,4 +1,4 @@
-//! The engines: how a response's bytes get from files and memory into a socket.
+//! The engines: how bytes get from files and memory into a socket, and from a socket into memory.
 //!
 //! A program hands an engine a [`Queue`] of what is to be sent, and learns how far it got ([`Turn`]). An engine knows no
 //! protocol above TLS, and never waits: what would wait is reported, and the program's task waits for it.
@@ -7,9 +7,11 @@
 //! - [`kernel`]: Linux makes the records (kernel TLS), files go into them by `sendfile`.
 //! - [`nic`]: the same, on a connection that an adapter encrypts, and the proof that it does.
 //! - [`plain`]: no TLS; the yardstick, and the steps that the kernel engine sends by.
+//! - [`pattern`]: bytes that are generated, and checked where they arrive.
+//! - [`receive`]: the other direction, by engine.
 //!
 //! Invariants kept here (`docs/INVARIANTS.md`): INV-NIC-1, INV-NIC-2, INV-LIMIT-1, INV-ORDER-2, INV-FILE-1, INV-FILE-2,
-//! INV-COLD-1.
+//! INV-COLD-1, INV-RECEIVE-1.
 
 // What the network sends must not end a thread: a fault is a value (INV-PEER-1).
 #![cfg_attr(
@@ -20,8 +22,10 @@
 pub mod batches;
 pub mod kernel;
 pub mod nic;
+pub mod pattern;
 pub mod plain;
 mod queue;
+pub mod receive;
 pub mod source;
 pub mod trial;
 mod turn;

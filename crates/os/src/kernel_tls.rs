@@ -1,4 +1,4 @@
-//! Kernel TLS: what Linux' `tls` module is asked to do for the sending direction of a connection.
+//! Kernel TLS: what Linux' `tls` module is asked to do for the sending and the receiving direction of a connection.
 //!
 //! The system calls stand behind a trait, [`Calls`], so that tests can put failures and full sockets wherever they
 //! want them, on machines without the module, too. [`System`] is the kernel itself.
@@ -8,18 +8,20 @@
 
 mod carrier;
 mod linux;
+mod receiving;
 mod statistics;
 
-pub use carrier::Carrier;
+pub use carrier::{Carrier, Carriers};
+pub use receiving::Opened;
 pub use statistics::{Statistic, statistics};
 
 use crate::socket::{self, Follows};
 use linerate_suite::{Cipher, Version};
 use std::{fmt, fs::File, io, os::fd::BorrowedFd};
 
-/// A key as the kernel takes it. It borrows what it is made of: no copy is left behind but the kernel's.
+/// A key of one direction as the kernel takes it. It borrows what it is made of: no copy is left behind but the kernel's.
 #[derive(Clone, Copy)]
-pub struct SendingKey<'a> {
+pub struct DirectionKey<'a> {
     /// The version of the records.
     pub version: Version,
     /// The cipher.
@@ -27,17 +29,17 @@ pub struct SendingKey<'a> {
     /// The key; as long as the cipher wants it.
     pub key: &'a [u8],
     /// What nonces are made from. TLS 1.3 and `ChaCha20`: the vector that sequence numbers are combined with. TLS 1.2
-    /// AES-GCM: four bytes of salt, then the explicit nonce of the first record; the kernel counts it up by one for
-    /// each record.
+    /// AES-GCM: four bytes of salt, then, to send with, the explicit nonce of the first record; the kernel counts it up
+    /// by one for each record. Records that arrive bring theirs.
     pub vector: &'a [u8; 12],
     /// The sequence number of the first record.
     pub sequence: u64,
 }
 
-impl fmt::Debug for SendingKey<'_> {
+impl fmt::Debug for DirectionKey<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("SendingKey")
+            .debug_struct("DirectionKey")
             .field("version", &self.version)
             .field("cipher", &self.cipher)
             .field("sequence", &self.sequence)
@@ -61,7 +63,33 @@ pub trait Calls: Send + Sync {
     /// # Errors
     /// `EINVAL`: a version or cipher that this kernel does not know. `ENOENT`: it lacks the cipher. `EBUSY`: it has a
     /// key and takes no other.
-    fn install(&self, socket: BorrowedFd<'_>, key: &SendingKey<'_>) -> io::Result<()>;
+    fn install(&self, socket: BorrowedFd<'_>, key: &DirectionKey<'_>) -> io::Result<()>;
+
+    /// Hands the receiving direction over (`TLS_RX`). From its success on the socket gives opened records, beginning with
+    /// the next byte that was not received yet: [`Calls::receive`] takes them. After an error the socket goes on as it was.
+    /// On a socket that has a key it installs the next one, where the kernel can (TLS 1.3, Linux 6.14): behind the peer's
+    /// KeyUpdate, which the kernel lets nothing pass until then.
+    ///
+    /// # Errors
+    /// As those of [`Calls::install`].
+    fn install_receiving(&self, socket: BorrowedFd<'_>, key: &DirectionKey<'_>) -> io::Result<()>;
+
+    /// Has the kernel decrypt straight into the receiver's memory, as no TLS 1.3 record is expected to be padded
+    /// (`TLS_RX_EXPECT_NO_PAD`, Linux 6.0). One that is padded, or is no application data, is decrypted twice: a peer that
+    /// is not trusted can double the cost of its records.
+    ///
+    /// # Errors
+    /// `ENOPROTOOPT`: an older kernel. `EINVAL`: TLS 1.2, which needs no such promise; receiving was not handed over.
+    fn expect_no_padding(&self, socket: BorrowedFd<'_>, expected: bool) -> io::Result<()>;
+
+    /// Takes what the kernel has opened, without waiting: application data of as many records as fit, or one record of
+    /// another kind. `buffer` should hold a full record (2^14 bytes): what does not fit of a record comes with the next call.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`]: nothing is there. `EBADMSG`: a record does not authenticate, or is too short to be one.
+    /// `EMSGSIZE`: it is longer than TLS allows. `EINVAL`: it is of another version. `EKEYEXPIRED`: the peer changed its key,
+    /// and the next was not installed. Else the connection is gone. No call after one of these may be believed.
+    fn receive(&self, socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Opened>;
 
     /// The sequence number of the next record that the kernel will make, by its own count.
     ///
@@ -69,11 +97,12 @@ pub trait Calls: Send + Sync {
     /// The kernel's: it holds no key for the socket, or (before Linux 5.16) does not tell for the cipher.
     fn sequence(&self, socket: BorrowedFd<'_>, version: Version, cipher: Cipher) -> io::Result<u64>;
 
-    /// What makes the records, once a key was installed; `None` where the kernel does not tell this process.
+    /// What makes the records and what opens them, once a key was installed; `None` where the kernel does not tell this
+    /// process, or has no key for the direction.
     ///
     /// # Errors
     /// The kernel's: netlink is refused, or the connection is gone.
-    fn carrier(&self, socket: BorrowedFd<'_>) -> io::Result<Option<Carrier>>;
+    fn carriers(&self, socket: BorrowedFd<'_>) -> io::Result<Carriers>;
 
     /// The name of the interface by which a connection leaves, by the routing table ([`crate::adapter::towards`]).
     ///
@@ -146,15 +175,27 @@ impl Calls for System {
         linux::attach(socket)
     }
 
-    fn install(&self, socket: BorrowedFd<'_>, key: &SendingKey<'_>) -> io::Result<()> {
-        linux::install(socket, key)
+    fn install(&self, socket: BorrowedFd<'_>, key: &DirectionKey<'_>) -> io::Result<()> {
+        linux::install(socket, linux::SENDING, key)
+    }
+
+    fn install_receiving(&self, socket: BorrowedFd<'_>, key: &DirectionKey<'_>) -> io::Result<()> {
+        linux::install(socket, linux::RECEIVING, key)
+    }
+
+    fn expect_no_padding(&self, socket: BorrowedFd<'_>, expected: bool) -> io::Result<()> {
+        linux::expect_no_padding(socket, expected)
+    }
+
+    fn receive(&self, socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Opened> {
+        receiving::receive(socket, buffer)
     }
 
     fn sequence(&self, socket: BorrowedFd<'_>, version: Version, cipher: Cipher) -> io::Result<u64> {
         linux::sequence(socket, version, cipher)
     }
 
-    fn carrier(&self, socket: BorrowedFd<'_>) -> io::Result<Option<Carrier>> {
+    fn carriers(&self, socket: BorrowedFd<'_>) -> io::Result<Carriers> {
         carrier::of(socket)
     }
 
@@ -209,7 +250,7 @@ mod tests {
 
     #[test]
     fn debug_shows_no_key() {
-        let key = SendingKey {
+        let key = DirectionKey {
             version: Version::Tls13,
             cipher: Cipher::Aes128Gcm,
             key: &[0xAB; 16],

@@ -1,6 +1,8 @@
 //! A connection after its handshake: both directions, their keys, and the messages that are about neither requests nor
 //! responses: key updates, alerts, `close_notify`.
 
+mod receiving;
+
 use crate::{
     Alert, AlertDescription, AlertLevel, Cipher, Combination, ContentType, ControlRecord, HandOverFault,
     Handover, KeyUpdateRate, KeyUpdateRequest, Layout, Lent, Opener, RecordError, Sealer, TrafficKey,
@@ -10,6 +12,7 @@ use crate::{
     renegotiation::{RenegotiationReader, Wish},
     ticket::TicketReader,
 };
+use receiving::Receiving;
 use std::{fmt, ops::Range};
 
 /// Where the next keys come from: the key schedule of the handshake (RFC 8446 7.2).
@@ -51,9 +54,6 @@ pub enum Event {
     Nothing,
 }
 
-/// Records in a row that carry nothing; more is a peer that makes us work for no reason (OpenSSL bounds them alike).
-const IDLE_RECORDS_LIMIT: u32 = 32;
-
 /// Between [`Channel::lend`] and its end.
 const AWAY: &str = "the sealing half is away";
 
@@ -71,7 +71,7 @@ enum Sending {
 /// Both directions of a connection.
 pub struct Channel<K> {
     sending: Sending,
-    opener: Opener,
+    receiving: Receiving,
     keys: K,
     reader: KeyUpdateReader,
     /// A client's: servers send tickets, clients do not.
@@ -83,6 +83,8 @@ pub struct Channel<K> {
     update_owed: bool,
     /// The peer takes no key update: the sending key has to do for all of the connection's life.
     keeps_one_key: bool,
+    /// Our next key update asks the peer for one, too.
+    asks_for_update: bool,
     sending_closed: bool,
     /// Key updates received and sent.
     updates: KeyUpdateCounts,
@@ -101,7 +103,7 @@ impl<K: KeySource> Channel<K> {
     pub fn new(sealer: Sealer, opener: Opener, keys: K, rate: KeyUpdateRate) -> Self {
         Self {
             sending: Sending::Here(sealer),
-            opener,
+            receiving: Receiving::Here(opener),
             keys,
             reader: KeyUpdateReader::default(),
             tickets: None,
@@ -110,6 +112,7 @@ impl<K: KeySource> Channel<K> {
             renegotiation: RenegotiationReader::new(Wish::OF_A_CLIENT),
             update_owed: false,
             keeps_one_key: false,
+            asks_for_update: false,
             sending_closed: false,
             updates: KeyUpdateCounts::default(),
         }
@@ -131,78 +134,18 @@ impl<K: KeySource> Channel<K> {
         self.keeps_one_key = true;
     }
 
-    /// Passes over a record that was thrown away unread. Its content is neither known nor authenticated: for a load
-    /// client that measures the sender. The caller must know that it was application data.
+    /// Has the next [`Channel::prepare_sending`] change the sending key, whether or not it is used up; with
+    /// [`KeyUpdateRequest::Requested`] the peer is asked to change its own, too.
     ///
     /// # Errors
-    /// The connection has failed before, or is at the end of its sequence numbers.
-    pub fn skip_record(&mut self) -> Result<(), RecordError> {
-        self.opener.skip()
-    }
-
-    /// Takes one whole record, which is opened in place. `now_ms` is any monotonic clock in milliseconds.
-    ///
-    /// # Errors
-    /// A fault of the peer: send [`RecordError::alert`] with [`Channel::alert`], if it names one, and close.
-    pub fn receive(&mut self, record: &mut [u8], now_ms: u64) -> Result<Event, RecordError> {
-        let opened = self.opener.open(record)?;
-        let is_partial =
-            self.reader.is_partial() || self.tickets.as_ref().is_some_and(|tickets| tickets.is_partial());
-        if is_partial && opened.content_type != ContentType::Handshake {
-            return Err(RecordError::UnexpectedMessage("another record inside a handshake message"));
+    /// [`RecordError::Misuse`] where the key cannot be changed ([`Channel::can_change_key`]).
+    pub fn update_key(&mut self, request: KeyUpdateRequest) -> Result<(), RecordError> {
+        if !self.can_change_key() {
+            return Err(RecordError::Misuse("the sending key cannot be changed"));
         }
-        let payload = &record[opened.plaintext.clone()];
-        let event = match opened.content_type {
-            ContentType::ApplicationData if payload.is_empty() => Event::Nothing,
-            ContentType::ApplicationData => Event::Data(opened.plaintext),
-            ContentType::Alert => self.receive_alert(payload)?,
-            ContentType::Handshake => self.receive_handshake(payload, now_ms)?,
-            ContentType::ChangeCipherSpec => {
-                return Err(RecordError::UnexpectedMessage("a change_cipher_spec after the handshake"));
-            }
-        };
-        // A part of a wish to renegotiate is something: there is one such message in a connection, and it has a bound.
-        let is_part = opened.content_type == ContentType::Handshake && self.renegotiation.is_partial();
-        let carries_nothing = event == Event::Nothing && !is_part;
-        self.idle_records = if carries_nothing { self.idle_records + 1 } else { 0 };
-        if self.idle_records > IDLE_RECORDS_LIMIT {
-            return Err(RecordError::UnexpectedMessage("one empty record after another"));
-        }
-        Ok(event)
-    }
-
-    fn receive_alert(&mut self, payload: &[u8]) -> Result<Event, RecordError> {
-        let alert = Alert::decode(payload).ok_or(RecordError::Malformed("alert"))?;
-        let ignored = match self.version() {
-            // RFC 8446 6.1: user_canceled is followed by close_notify. 6.2: all others are fatal, whatever they say.
-            Version::Tls13 => alert.description == AlertDescription::UserCanceled,
-            Version::Tls12 => alert.level == AlertLevel::Warning,
-        };
-        match alert.description {
-            AlertDescription::CloseNotify => Ok(Event::CloseNotify),
-            _ if ignored => Ok(Event::Nothing),
-            _ => Err(RecordError::PeerAlert(alert)),
-        }
-    }
-
-    fn receive_handshake(&mut self, payload: &[u8], now_ms: u64) -> Result<Event, RecordError> {
-        if self.version() == Version::Tls12 {
-            // RFC 5246 7.2.2: renegotiation is refused by a warning; a peer that insists is cut.
-            let is_asked_for = self.renegotiation.read(payload)?;
-            return Ok(if is_asked_for { Event::RenegotiationRefused } else { Event::Nothing });
-        }
-        let request = match &mut self.tickets {
-            Some(tickets) => tickets.read(payload, &mut self.reader, &mut self.keys)?,
-            None => self.reader.read(payload)?,
-        };
-        let Some(request) = request else { return Ok(Event::Nothing) };
-        if !self.rate.admit(now_ms) {
-            return Err(RecordError::TooManyKeyUpdates);
-        }
-        self.opener.install(&self.keys.next_receiving_key()?)?;
-        self.updates.received += 1;
-        self.update_owed |= request == KeyUpdateRequest::Requested;
-        Ok(Event::KeyUpdate(request))
+        self.update_owed = true;
+        self.asks_for_update |= request == KeyUpdateRequest::Requested;
+        Ok(())
     }
 
     /// To be called before application data is sent: has the key update that is due, if one is, leave under the old key,
@@ -220,7 +163,11 @@ impl<K: KeySource> Channel<K> {
         if !exhausted && !self.update_owed || !self.can_change_key() {
             return Ok(false);
         }
-        let message = KeyUpdateRequest::NotRequested.encode();
+        let request = match self.asks_for_update {
+            true => KeyUpdateRequest::Requested,
+            false => KeyUpdateRequest::NotRequested,
+        };
+        let message = request.encode();
         match &mut self.sending {
             Sending::Here(sealer) => {
                 sealer.seal_append(ContentType::Handshake, &message, outgoing)?;
@@ -230,6 +177,7 @@ impl<K: KeySource> Channel<K> {
             Sending::Elsewhere(handed) => handed.queue(ContentType::Handshake, &message),
         }
         self.update_owed = false;
+        self.asks_for_update = false;
         self.updates.sent += 1;
         Ok(true)
     }
@@ -474,12 +422,6 @@ impl<K> Channel<K> {
         self.update_owed
     }
 
-    /// Where the parts of the records that arrive stand.
-    #[must_use]
-    pub fn incoming_layout(&self) -> Layout {
-        self.opener.layout()
-    }
-
     /// Where the parts of the records that leave stand.
     #[must_use]
     pub fn outgoing_layout(&self) -> Layout {
@@ -507,7 +449,7 @@ impl<K> fmt::Debug for Channel<K> {
         formatter
             .debug_struct("Channel")
             .field("sending", &self.sending)
-            .field("opener", &self.opener)
+            .field("receiving", &self.receiving)
             .field("updates", &self.updates)
             .field("sending_closed", &self.sending_closed)
             .finish_non_exhaustive()

@@ -1,6 +1,7 @@
-//! Handing the sending direction over to the kernel, which then makes the records. What it is given, and what
-//! remains to be decided here once it has it: how many records the key may still make, when the key must change, which
-//! control records are due.
+//! Handing a direction over to the kernel, which then makes or opens the records. What it is given, and what
+//! remains to be decided here once it has it. Of sending: how many records the key may still make, when the key must
+//! change, which control records are due. Of receiving: what records mean that are no application data, which the
+//! [`crate::Channel`] goes on to say.
 
 use crate::{
     Cipher, ContentType, Layout, RecordError, RecordLimit, Sealer, TrafficKey, Version,
@@ -9,7 +10,8 @@ use crate::{
 use std::{collections::VecDeque, fmt};
 use zeroize::ZeroizeOnDrop;
 
-/// What another record maker needs to go on where a [`crate::Sealer`] stopped. Wiped when dropped, never shown.
+/// What another record maker needs to go on where a [`crate::Sealer`] stopped, or another opener of records where an
+/// [`crate::Opener`] did. Wiped when dropped, never shown.
 #[derive(ZeroizeOnDrop)]
 pub struct Handover<'a> {
     #[zeroize(skip)]
@@ -22,6 +24,11 @@ impl<'a> Handover<'a> {
     /// From `sequence` on under `key`.
     pub(crate) fn new(key: &'a TrafficKey, sequence: u64) -> Result<Self, RecordError> {
         Ok(Self { key, vector: nonce::vector_elsewhere(key, sequence)?, sequence })
+    }
+
+    /// For opening, from `sequence` on. The peer makes the nonces: all that TLS 1.2 AES-GCM needs of the vector is the salt.
+    pub(crate) fn receiving(key: &'a TrafficKey, sequence: u64) -> Self {
+        Self { key, vector: *key.iv(), sequence }
     }
 
     /// The version of the records.
@@ -42,9 +49,9 @@ impl<'a> Handover<'a> {
         self.key.key()
     }
 
-    /// What nonces are made from. For TLS 1.2 with AES-GCM: four bytes of salt, then the explicit nonce of the first
-    /// record, which is to be counted up by one for each (INV-NONCE-3). Else the vector that sequence numbers are
-    /// combined with by XOR.
+    /// What nonces are made from. For TLS 1.2 with AES-GCM: four bytes of salt, then (to send with) the explicit nonce of
+    /// the first record, which is to be counted up by one for each (INV-NONCE-3). Else the vector that sequence numbers
+    /// are combined with by XOR.
     #[must_use]
     pub fn vector(&self) -> &[u8; 12] {
         &self.vector

@@ -1,7 +1,7 @@
 //! Opening: records in, plaintext out.
 
 use crate::{
-    ContentType, RecordError, TrafficKey, Version,
+    ContentType, Handover, RecordError, TrafficKey, Version,
     layout::{HEADER_BYTES, Layout, MAX_PLAINTEXT_BYTES, RecordHeader, TAG_BYTES},
     nonce::{AdditionalData, NonceBase, nonce},
     seal::prepared_key,
@@ -27,6 +27,8 @@ pub struct Opener {
     nonces: NonceBase,
     sequence: u64,
     failed: bool,
+    /// The key as it came, where the direction may be handed over.
+    kept: Option<TrafficKey>,
 }
 
 impl Opener {
@@ -42,13 +44,36 @@ impl Opener {
             nonces: NonceBase::new(key),
             sequence,
             failed: false,
+            kept: None,
         })
     }
 
+    /// As [`Opener::new`], and keeps the key, so that the direction can be handed over later.
+    ///
+    /// # Errors
+    /// As [`Opener::new`].
+    pub fn keeping(key: TrafficKey, sequence: u64) -> Result<Self, RecordError> {
+        let opener = Self::new(&key, sequence)?;
+        Ok(Self { kept: Some(key), ..opener })
+    }
+
     /// Replaces the key by the next of the key schedule; numbers start again at 0.
-    pub(crate) fn install(&mut self, key: &TrafficKey) -> Result<(), RecordError> {
-        *self = Self::new(key, 0)?;
+    pub(crate) fn install(&mut self, key: TrafficKey) -> Result<(), RecordError> {
+        *self = if self.kept.is_some() { Self::keeping(key, 0)? } else { Self::new(&key, 0)? };
         Ok(())
+    }
+
+    pub(crate) fn keeps_key(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// What another opener of records needs to go on from here. After a refused record there is none (INV-OPEN-1).
+    pub(crate) fn handover(&self) -> Result<Handover<'_>, RecordError> {
+        if self.failed {
+            return Err(RecordError::Misuse("a record after a fatal fault"));
+        }
+        let key = self.kept.as_ref().ok_or(RecordError::Misuse("the key was not kept"))?;
+        Ok(Handover::receiving(key, self.sequence))
     }
 
     /// Where the parts of its records stand.

@@ -3,7 +3,7 @@
 use linerate_kernel_model::KernelKey;
 use linerate_record::{
     AlertDescription, Channel, Cipher, ContentType, Event, HandOverFault, Handover, KeySource, KeyUpdateRate,
-    Opener, RecordError, RecordHeader, RecordLimit, Sealer, TrafficKey, Version,
+    KeyUpdateRequest, Opener, RecordError, RecordHeader, RecordLimit, Sealer, TrafficKey, Version,
 };
 use std::collections::HashSet;
 
@@ -190,6 +190,106 @@ fn what_is_not_ready_is_not_tried() {
         assert!(matches!(refused, Err(HandOverFault::NotReady(_))), "{what}: {refused:?}");
         assert!(!channel.is_handed_over(), "{what}");
     }
+}
+
+/// INV-RECEIVE-1: the opener of records elsewhere goes on at the number where ours stopped, with the key that arrived last, and
+/// nothing is opened here any more.
+#[test]
+fn receiving_goes_on_elsewhere_at_the_number_where_it_stopped() {
+    for (version, cipher) in COMBINATIONS {
+        let mut receiver = channel_keeping_the_receiving_key(version, cipher);
+        let mut peer = channel(version, cipher, u64::MAX);
+        let mut key_number = 1;
+        let mut opened = 1;
+        let seal = |peer: &mut Channel<Counting>| {
+            let mut record = Vec::new();
+            peer.sealer().unwrap().seal_append(ContentType::ApplicationData, b"text", &mut record).unwrap();
+            record
+        };
+        if version == Version::Tls13 {
+            let mut record = Vec::new();
+            peer.update_key(KeyUpdateRequest::NotRequested).unwrap();
+            assert!(peer.prepare_sending(&mut record).unwrap());
+            assert!(matches!(receiver.receive(&mut record, 0), Ok(Event::KeyUpdate(_))));
+            (key_number, opened) = (2, 0);
+        } else {
+            assert!(peer.update_key(KeyUpdateRequest::NotRequested).is_err());
+        }
+        for _ in 0..5 {
+            assert!(matches!(receiver.receive(&mut seal(&mut peer), 0), Ok(Event::Data(_))));
+            opened += 1;
+        }
+        let refused = receiver.hand_over_receiving(|_| Err("no module"));
+        assert_eq!(refused, Err(HandOverFault::Refused("no module")));
+        assert!(matches!(receiver.receive(&mut seal(&mut peer), 0), Ok(Event::Data(_))));
+        opened += 1;
+        receiver
+            .hand_over_receiving(|handover| {
+                assert_eq!(handover.sequence(), opened);
+                assert_eq!(handover.key(), vec![key_number; cipher.key_bytes()]);
+                // The salt, or all of it: what the peer's nonces are made from.
+                assert_eq!(handover.vector()[..4], [key_number ^ 0xA5; 4]);
+                Ok::<_, ()>(())
+            })
+            .unwrap();
+        assert!(receiver.receiving_is_handed_over() && !receiver.keeps_receiving_key());
+        assert!(matches!(receiver.receive(&mut seal(&mut peer), 0), Err(RecordError::Misuse(_))));
+        assert!(receiver.skip_record().is_err());
+    }
+}
+
+/// What the kernel opened means the same, and the key behind a key update goes to it.
+#[test]
+fn what_was_opened_elsewhere_is_understood_here() {
+    let never = |_: &Handover<'_>| -> Result<(), ()> { panic!("there is no new key") };
+    let (version, cipher) = (Version::Tls13, Cipher::Aes128Gcm);
+    let promoted = || {
+        let mut receiver = channel_keeping_the_receiving_key(version, cipher);
+        receiver.hand_over_receiving(|_| Ok::<_, ()>(())).unwrap();
+        receiver
+    };
+    let mut receiver = promoted();
+    assert_eq!(
+        receiver.receive_opened(ContentType::ApplicationData, b"data", 0, never),
+        Ok(Event::Data(0..4))
+    );
+    let event = receiver.receive_opened(ContentType::Handshake, &[24, 0, 0, 1, 1], 0, |handover| {
+        assert_eq!((handover.sequence(), handover.key()), (0, &[2; 16][..]));
+        Ok::<_, ()>(())
+    });
+    assert_eq!(event, Ok(Event::KeyUpdate(KeyUpdateRequest::Requested)));
+    assert!(receiver.owes_key_update() && receiver.key_updates_received() == 1);
+    assert_eq!(receiver.receive_opened(ContentType::Alert, &[1, 0], 0, never), Ok(Event::CloseNotify));
+    // INV-OPEN-1: whatever was at fault is the end.
+    type Feed = fn(&mut Channel<Counting>) -> Result<Event, HandOverFault<&'static str>>;
+    let faults: [Feed; 4] = [
+        |channel| channel.receive_opened(ContentType::Alert, &[], 0, |_| Ok(())),
+        |channel| channel.receive_opened(ContentType::ChangeCipherSpec, &[1], 0, |_| Ok(())),
+        |channel| channel.receive_opened(ContentType::Handshake, &[24, 0, 0, 1, 0], 0, |_| Err("EBUSY")),
+        |channel| {
+            channel.receive_opened(ContentType::Handshake, &[24, 0], 0, |_| Ok(()))?;
+            channel.receive_opened(ContentType::ApplicationData, b"between", 0, |_| Ok(()))
+        },
+    ];
+    for fault in faults {
+        let mut receiver = promoted();
+        assert!(fault(&mut receiver).is_err());
+        let behind = receiver.receive_opened(ContentType::ApplicationData, b"behind", 0, never);
+        assert!(matches!(behind, Err(HandOverFault::NotReady(RecordError::Misuse(_)))), "{behind:?}");
+    }
+    let mut ours = channel(version, cipher, u64::MAX);
+    assert!(ours.receive_opened(ContentType::ApplicationData, b"here", 0, never).is_err());
+    let not_kept = ours.hand_over_receiving(never);
+    assert!(matches!(not_kept, Err(HandOverFault::NotReady(_))) && !ours.receiving_is_handed_over());
+}
+
+fn channel_keeping_the_receiving_key(version: Version, cipher: Cipher) -> Channel<Counting> {
+    Channel::new(
+        Sealer::keeping(key(version, cipher, 1), 1, RecordLimit::of(cipher)).unwrap(),
+        Opener::keeping(key(version, cipher, 1), 1).unwrap(),
+        Counting(version, cipher, 1),
+        KeyUpdateRate::new(1000),
+    )
 }
 
 /// The key that channels of these tests begin with, in the kernel.

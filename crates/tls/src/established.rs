@@ -25,10 +25,23 @@ impl DirectionSecrets {
         }
     }
 
-    /// Opens on from where the handshake stopped.
-    fn into_opener(self) -> Result<Opener, RecordError> {
-        Opener::new(&self.key, self.sequence_number)
+    /// Opens on from where the handshake stopped. `keeps_key` as in [`Opener::keeping`].
+    fn into_opener(self, keeps_key: bool) -> Result<Opener, RecordError> {
+        if keeps_key {
+            Opener::keeping(self.key, self.sequence_number)
+        } else {
+            Opener::new(&self.key, self.sequence_number)
+        }
     }
+}
+
+/// Which directions may be handed over to the kernel later: their keys are kept as they came, beside the expanded ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeptKeys {
+    /// What we send.
+    pub sending: bool,
+    /// What we receive.
+    pub receiving: bool,
 }
 
 /// A server's handshake that succeeded.
@@ -93,8 +106,21 @@ impl Established {
         keeps_key: bool,
         rate: KeyUpdateRate,
     ) -> Result<Channel<KeySchedule>, RecordError> {
-        let sealer = self.send.into_sealer(limit, keeps_key)?;
-        Ok(Channel::new(sealer, self.receive.into_opener()?, self.key_schedule, rate))
+        self.into_channel_keeping(limit, KeptKeys { sending: keeps_key, receiving: false }, rate)
+    }
+
+    /// As [`Established::into_channel`], for either direction.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn into_channel_keeping(
+        self,
+        limit: RecordLimit,
+        kept: KeptKeys,
+        rate: KeyUpdateRate,
+    ) -> Result<Channel<KeySchedule>, RecordError> {
+        let sealer = self.send.into_sealer(limit, kept.sending)?;
+        Ok(Channel::new(sealer, self.receive.into_opener(kept.receiving)?, self.key_schedule, rate))
     }
 }
 
@@ -105,7 +131,21 @@ impl Connected {
     /// As [`Established::into_channel`].
     pub fn into_channel(self, rate: KeyUpdateRate) -> Result<Channel<ClientKeySchedule>, RecordError> {
         let limit = RecordLimit::of(self.send.key.cipher());
-        let sealer = self.send.into_sealer(limit, false)?;
-        Ok(Channel::for_client(sealer, self.receive.into_opener()?, self.key_schedule, rate))
+        self.into_channel_keeping(limit, KeptKeys::default(), rate)
+    }
+
+    /// As [`Connected::into_channel`], with a limit, and for directions that may be handed over.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn into_channel_keeping(
+        self,
+        limit: RecordLimit,
+        kept: KeptKeys,
+        rate: KeyUpdateRate,
+    ) -> Result<Channel<ClientKeySchedule>, RecordError> {
+        let sealer = self.send.into_sealer(limit, kept.sending)?;
+        let opener = self.receive.into_opener(kept.receiving)?;
+        Ok(Channel::for_client(sealer, opener, self.key_schedule, rate))
     }
 }

@@ -51,7 +51,7 @@ pub use connector::{ConnectFailure, Connector, Trust};
 pub use development::{DevelopmentCertificate, development_certificate, state_directory};
 pub use driver::HANDSHAKE_LIMIT_BYTES;
 pub use error::TlsError;
-pub use established::{Connected, DirectionSecrets, Established};
+pub use established::{Connected, DirectionSecrets, Established, KeptKeys};
 pub use failure::{FailureKind, HandshakeFailure};
 pub use handshake::{EARLY_DATA_LIMIT_BYTES, Handshake, Step};
 pub use inspection::{Chain, ChainTrust, Inspection};

@@ -5,37 +5,44 @@ use linerate_record::{
 };
 use std::{fs::File, io::Write};
 
-/// Keys of which each differs from the one before.
+/// Keys of which each differs from the one before, for each direction on its own.
 #[derive(Debug)]
-pub struct Counting(Version, Cipher, u8);
+pub struct Counting {
+    version: Version,
+    cipher: Cipher,
+    sending: u8,
+    receiving: u8,
+}
 
 impl Counting {
-    fn key(&self) -> TrafficKey {
-        TrafficKey::new(self.0, self.1, &vec![self.2; self.1.key_bytes()], [self.2; 12]).unwrap()
+    fn key(&self, number: u8) -> TrafficKey {
+        let key = vec![number; self.cipher.key_bytes()];
+        TrafficKey::new(self.version, self.cipher, &key, [number; 12]).unwrap()
     }
 }
 
 impl KeySource for Counting {
     fn next_sending_key(&mut self) -> Result<TrafficKey, RecordError> {
-        self.2 += 1;
-        Ok(self.key())
+        self.sending += 1;
+        Ok(self.key(self.sending))
     }
     fn next_receiving_key(&mut self) -> Result<TrafficKey, RecordError> {
-        self.next_sending_key()
+        self.receiving += 1;
+        Ok(self.key(self.receiving))
     }
 }
 
-/// A channel whose both directions have sealed one record, which keeps its key for a hand-over.
+/// A channel whose both directions have sealed one record, which keeps its keys for a hand-over.
 ///
 /// # Panics
 /// If the record layer refuses a sound key.
 #[must_use]
 pub fn channel(version: Version, cipher: Cipher, limit: u64) -> Channel<Counting> {
-    let keys = Counting(version, cipher, 1);
+    let keys = Counting { version, cipher, sending: 1, receiving: 1 };
     let limit = RecordLimit::of(cipher).lowered_to(limit);
     Channel::new(
-        Sealer::keeping(keys.key(), 1, limit).unwrap(),
-        Opener::new(&keys.key(), 1).unwrap(),
+        Sealer::keeping(keys.key(1), 1, limit).unwrap(),
+        Opener::keeping(keys.key(1), 1).unwrap(),
         keys,
         KeyUpdateRate::new(u32::MAX),
     )

@@ -1,10 +1,11 @@
-//! How Linux makes TLS records of a key that it was given (net/tls/tls_sw.c), on this side of the kernel: what tests on any
+//! How Linux makes and opens TLS records with a key that it was given (net/tls/tls_sw.c), on this side of the kernel: what tests on any
 //! machine hold the switch of engines against.
 
 #![forbid(unsafe_code)]
 
 mod fixtures;
 mod module;
+mod receiving;
 
 pub use fixtures::{Counting, channel, content, temporary};
 pub use module::{Nic, Script, Simulated};

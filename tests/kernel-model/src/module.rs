@@ -5,14 +5,14 @@
 //! take less than it is given, or nothing; what TCP has no room for stays in the module after the call has succeeded,
 //! leaves later by itself, and is lost when the socket is closed before.
 
-use crate::KernelKey;
+use crate::{KernelKey, receiving::Receiver};
 use linerate_os::{
-    kernel_tls::{Calls, Carrier, HandedOver, SendingKey, System},
+    kernel_tls::{Calls, Carrier, Carriers, DirectionKey, HandedOver, Opened, System},
     socket::{self, Follows},
 };
 use linerate_record::{Cipher, ContentType, Version};
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, VecDeque, hash_map::Entry},
     fs::File,
     io::{self, Write},
     net::TcpStream,
@@ -64,6 +64,10 @@ pub struct Script {
     pub attach: Shared<VecDeque<Option<i32>>>,
     /// The same for `install`.
     pub install: Shared<VecDeque<Option<i32>>>,
+    /// The same for `install_receiving`.
+    pub install_receiving: Shared<VecDeque<Option<i32>>>,
+    /// The same for `receive`.
+    pub receive: Shared<VecDeque<Option<i32>>>,
     /// The same for `send_control`.
     pub control: Shared<VecDeque<Option<i32>>>,
     /// The same for `sequence`.
@@ -72,6 +76,8 @@ pub struct Script {
     pub data: Shared<VecDeque<Option<i32>>>,
     /// A second key is refused, as before Linux 6.14.
     pub one_key_only: Shared<bool>,
+    /// `TLS_RX_EXPECT_NO_PAD` is refused, as before Linux 6.0.
+    pub no_padding_unknown: Shared<bool>,
     /// Zero-copy is refused, as before Linux 5.19.
     pub zero_copy_unknown: Shared<bool>,
     /// Files are sent wrongly while zero-copy is on.
@@ -119,6 +125,8 @@ impl Script {
 #[derive(Default)]
 struct Context {
     key: Option<KernelKey>,
+    receiver: Option<Receiver>,
+    expects_no_padding: bool,
     open: Vec<u8>,
     zero_copy: bool,
     carrier: Option<Carrier>,
@@ -126,7 +134,7 @@ struct Context {
     work: Option<JoinHandle<()>>,
 }
 
-fn kernel_key(key: &SendingKey<'_>) -> KernelKey {
+fn kernel_key(key: &DirectionKey<'_>) -> KernelKey {
     KernelKey::new(key.version, key.cipher, key.key, *key.vector, key.sequence)
 }
 
@@ -141,6 +149,8 @@ pub struct Simulated {
 
 const ENOPROTOOPT: i32 = 92;
 const EBUSY: i32 = 16;
+const EEXIST: i32 = 17;
+const EINVAL: i32 = 22;
 const EOPNOTSUPP: i32 = 95;
 const RECORD_BYTES: usize = 16_384;
 
@@ -237,11 +247,55 @@ fn leave(socket: BorrowedFd<'_>, context: &mut Context, record: Vec<u8>) {
 impl Calls for Simulated {
     fn attach(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.script.outcome("attach", &self.script.attach)?;
-        self.contexts.lock().insert(cookie(socket), Context::default());
-        Ok(())
+        match self.contexts.lock().entry(cookie(socket)) {
+            Entry::Occupied(_) => Err(io::Error::from_raw_os_error(EEXIST)),
+            Entry::Vacant(place) => {
+                place.insert(Context::default());
+                Ok(())
+            }
+        }
     }
 
-    fn install(&self, socket: BorrowedFd<'_>, key: &SendingKey<'_>) -> io::Result<()> {
+    fn install_receiving(&self, socket: BorrowedFd<'_>, key: &DirectionKey<'_>) -> io::Result<()> {
+        self.script.outcome("install_receiving", &self.script.install_receiving)?;
+        self.context(socket, |context| {
+            let may = key.version == Version::Tls13 && !self.script.one_key_only.get();
+            match &mut context.receiver {
+                Some(_) if !may => Err(io::Error::from_raw_os_error(EBUSY)),
+                Some(receiver) => {
+                    receiver.install(key);
+                    Ok(())
+                }
+                None => {
+                    let pauses = !self.script.one_key_only.get();
+                    context.receiver = Some(Receiver::new(key, pauses));
+                    Ok(())
+                }
+            }
+        })
+    }
+
+    fn expect_no_padding(&self, socket: BorrowedFd<'_>, expected: bool) -> io::Result<()> {
+        if self.script.no_padding_unknown.get() {
+            return Err(io::Error::from_raw_os_error(ENOPROTOOPT));
+        }
+        self.context(socket, |context| {
+            let receiver = context.receiver.as_ref().filter(|receiver| receiver.version() == Version::Tls13);
+            receiver.ok_or_else(|| io::Error::from_raw_os_error(EINVAL))?;
+            context.expects_no_padding = expected;
+            Ok(())
+        })
+    }
+
+    fn receive(&self, socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Opened> {
+        self.script.outcome("receive", &self.script.receive)?;
+        self.context(socket, |context| {
+            let receiver = context.receiver.as_mut();
+            receiver.ok_or_else(|| io::Error::from_raw_os_error(ENOPROTOOPT))?.receive(socket, buffer)
+        })
+    }
+
+    fn install(&self, socket: BorrowedFd<'_>, key: &DirectionKey<'_>) -> io::Result<()> {
         self.script.outcome("install", &self.script.install)?;
         self.context(socket, |context| {
             let may = key.version == Version::Tls13 && !self.script.one_key_only.get();
@@ -258,9 +312,15 @@ impl Calls for Simulated {
         })
     }
 
-    fn carrier(&self, socket: BorrowedFd<'_>) -> io::Result<Option<Carrier>> {
+    fn carriers(&self, socket: BorrowedFd<'_>) -> io::Result<Carriers> {
         let tells = self.script.nic.get().tells_sockets;
-        self.context(socket, |context| Ok(context.carrier.filter(|_| tells)))
+        self.context(socket, |context| {
+            Ok(Carriers {
+                sending: context.carrier.filter(|_| tells),
+                receiving: context.receiver.as_ref().filter(|_| tells).map(|_| Carrier::Software),
+                expects_no_padding: context.expects_no_padding && tells,
+            })
+        })
     }
 
     fn leaves_by(&self, _: BorrowedFd<'_>) -> io::Result<String> {

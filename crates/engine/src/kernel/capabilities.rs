@@ -3,12 +3,12 @@
 
 use super::self_test::{self, ZeroCopy};
 use linerate_os::{
-    kernel_tls::{Calls, SendingKey},
+    kernel_tls::{Calls, DirectionKey},
     socket,
 };
 use linerate_placement::{self as placement, Combination, Engine, Lack, Verdict, Version};
 use rustix::io::Errno;
-use std::{fmt, io, os::fd::AsFd};
+use std::{fmt, io, net::TcpStream, os::fd::AsFd};
 
 /// How the kernel carries a combination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,31 +129,35 @@ fn test(
 /// Sets one connection up. Nothing is sent over it.
 fn probe(calls: &dyn Calls, combination: Combination) -> Result<Carried, Objection> {
     let Combination { version, cipher } = combination;
-    let system = |doing: &'static str| {
-        move |error: io::Error| Objection {
-            lack: Lack::NotKnown(Engine::Kernel),
-            detail: format!("{doing}: {error}"),
-        }
-    };
-    let (ours, _theirs) =
-        socket::connected_pair(None).map_err(system("two sockets on 127.0.0.1 could not be connected"))?;
-    calls.attach(ours.as_fd()).map_err(|error| match Errno::from_io_error(&error) {
-        Some(Errno::NOENT) => Lack::Module.into(),
-        _ => system("the tls module could not be attached")(error),
-    })?;
+    let (ours, _theirs) = probe_socket(calls)?;
     let key = [0x6B; 32];
     let sending =
-        SendingKey { version, cipher, key: &key[..cipher.key_bytes()], vector: &[0x1F; 12], sequence: 0 };
+        DirectionKey { version, cipher, key: &key[..cipher.key_bytes()], vector: &[0x1F; 12], sequence: 0 };
     calls.install(ours.as_fd(), &sending).map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::INVAL | Errno::NOENT) => Lack::NotInKernel(combination).into(),
-        _ => system("no key could be installed")(error),
+        _ => not_known("no key could be installed")(error),
     })?;
     calls
         .sequence(ours.as_fd(), sending.version, sending.cipher)
-        .map_err(system("the kernel does not tell how many records it has made"))?;
+        .map_err(not_known("the kernel does not tell how many records it has made"))?;
     Ok(Carried {
         // The connection ends here: another key for it is only a question.
         takes_new_keys: version == Version::Tls13 && calls.install(ours.as_fd(), &sending).is_ok(),
         zero_copy: calls.set_zero_copy(ours.as_fd(), true).is_ok(),
     })
+}
+
+/// Two connected sockets, to the first of which the module is attached.
+pub(crate) fn probe_socket(calls: &dyn Calls) -> Result<(TcpStream, TcpStream), Objection> {
+    let (ours, theirs) =
+        socket::connected_pair(None).map_err(not_known("two sockets on 127.0.0.1 could not be connected"))?;
+    calls.attach(ours.as_fd()).map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::NOENT) => Lack::Module.into(),
+        _ => not_known("the tls module could not be attached")(error),
+    })?;
+    Ok((ours, theirs))
+}
+
+fn not_known(doing: &'static str) -> impl Fn(io::Error) -> Objection {
+    move |error| Objection { lack: Lack::NotKnown(Engine::Kernel), detail: format!("{doing}: {error}") }
 }

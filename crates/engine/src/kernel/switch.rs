@@ -1,7 +1,7 @@
 //! The switch: a connection's sending side goes from the user engine into the kernel. There is no way back from it.
 
 use super::{Carried, Departure, bytes_for, records_at_most};
-use linerate_os::kernel_tls::{Calls, SendingKey};
+use linerate_os::kernel_tls::{Calls, DirectionKey};
 use linerate_placement::{Combination, Lack, Reason};
 use linerate_record::{Channel, ContentType, HandOverFault, Handover, KeySource, Lent};
 use rustix::io::Errno;
@@ -161,19 +161,20 @@ pub fn after_control<K: KeySource>(
 }
 
 fn install(calls: &dyn Calls, socket: BorrowedFd<'_>, handover: &Handover<'_>) -> io::Result<()> {
-    calls.install(
-        socket,
-        &SendingKey {
-            version: handover.version(),
-            cipher: handover.cipher(),
-            key: handover.key(),
-            vector: handover.vector(),
-            sequence: handover.sequence(),
-        },
-    )
+    calls.install(socket, &direction_key(handover))
 }
 
-fn attaching_failed(error: io::Error) -> Refusal {
+pub(crate) fn direction_key<'a>(handover: &'a Handover<'_>) -> DirectionKey<'a> {
+    DirectionKey {
+        version: handover.version(),
+        cipher: handover.cipher(),
+        key: handover.key(),
+        vector: handover.vector(),
+        sequence: handover.sequence(),
+    }
+}
+
+pub(crate) fn attaching_failed(error: io::Error) -> Refusal {
     match Errno::from_io_error(&error) {
         Some(Errno::NOENT) => Reason::Lacking(Lack::Module).into(),
         Some(Errno::NOTCONN) => Reason::NotConnected.into(),
@@ -181,7 +182,7 @@ fn attaching_failed(error: io::Error) -> Refusal {
     }
 }
 
-fn installing_failed(combination: Combination, error: io::Error) -> Refusal {
+pub(crate) fn installing_failed(combination: Combination, error: io::Error) -> Refusal {
     match Errno::from_io_error(&error) {
         // EINVAL: a version or cipher that this kernel does not know. ENOENT: it knows it and lacks the algorithm.
         Some(Errno::INVAL | Errno::NOENT) => Reason::Lacking(Lack::NotInKernel(combination)).into(),

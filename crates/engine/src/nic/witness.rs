@@ -58,7 +58,7 @@ impl Witness {
 }
 
 fn of_socket(calls: &dyn Calls, socket: BorrowedFd<'_>) -> Option<Proof> {
-    calls.carrier(socket).ok().flatten().map(|carrier| match carrier {
+    calls.carriers(socket).ok().and_then(|carriers| carriers.sending).map(|carrier| match carrier {
         Carrier::Adapter => Proof::Adapter,
         Carrier::Software => Proof::Software,
     })
@@ -82,13 +82,13 @@ fn of_counts(before: HandedOver, after: HandedOver) -> Proof {
 mod tests {
     use super::*;
     use linerate_kernel_model::{Nic, Simulated};
-    use linerate_os::{kernel_tls::SendingKey, socket::connected_pair};
+    use linerate_os::{kernel_tls::DirectionKey, socket::connected_pair};
     use linerate_placement::{Cipher, Version};
     use std::os::fd::AsFd;
 
-    fn key() -> SendingKey<'static> {
+    fn key() -> DirectionKey<'static> {
         let (version, cipher) = (Version::Tls12, Cipher::Aes128Gcm);
-        SendingKey { version, cipher, key: &[1; 16], vector: &[2; 12], sequence: 1 }
+        DirectionKey { version, cipher, key: &[1; 16], vector: &[2; 12], sequence: 1 }
     }
 
     fn prove(witness: &Witness, calls: &Simulated) -> Result<Proof, std::io::Error> {

@@ -1,35 +1,49 @@
-//! What makes the records of a connection that was handed to the kernel: its own code, or an adapter.
+//! What makes the records of a connection that was handed to the kernel, and what opens them: its own code, or an adapter.
 //!
-//! `TLS_TX` succeeds in either case and does not say which; where an adapter refuses, the kernel goes on in software. What
-//! `ss --info` prints as `txconf` does say it, for one socket: `sock_diag` with the socket's addresses and cookie
+//! `TLS_TX` and `TLS_RX` succeed in either case and do not say which; where an adapter refuses, the kernel goes on in software.
+//! What `ss --info` prints as `txconf` and `rxconf` does say it, for one socket: `sock_diag` with the socket's addresses and cookie
 //! (`net/ipv4/inet_diag.c`, `tls_get_info` in `net/tls/tls_main.c`). Older kernels (6.1 and 6.12)
 //! tell that only to a process with `CAP_NET_ADMIN`.
 
 use std::{io, os::fd::BorrowedFd};
 
-/// What makes the records.
+/// What makes or opens the records of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// The kernel, on the processor (`txconf: sw`).
+    /// The kernel, on the processor (`txconf: sw`, `rxconf: sw`).
     Software,
-    /// The adapter (`txconf: hw`). Should its link go down later the kernel takes over, and this stays as it was.
+    /// The adapter (`txconf: hw`, `rxconf: hw`). Should its link go down later the kernel takes over, and this stays as it was.
     Adapter,
 }
 
-/// What makes the records of this socket; `None` where the kernel does not tell this process.
+/// What carries each direction; `None` for one without a key, and where the kernel does not tell this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carriers {
+    /// What makes the records that leave.
+    pub sending: Option<Carrier>,
+    /// What opens the records that arrive.
+    pub receiving: Option<Carrier>,
+    /// The kernel decrypts into the receiver's memory, as no padding is expected (`TLS_INFO_RX_NO_PAD`).
+    pub expects_no_padding: bool,
+}
+
+/// What carries this socket's directions.
 ///
 /// # Errors
 /// The kernel's: it knows no such socket any more, or refuses netlink.
-pub(super) fn of(socket: BorrowedFd<'_>) -> io::Result<Option<Carrier>> {
+pub(super) fn of(socket: BorrowedFd<'_>) -> io::Result<Carriers> {
     use crate::netlink;
 
     // SOCK_DIAG_BY_FAMILY of include/uapi/linux/sock_diag.h.
     const BY_FAMILY: u16 = 20;
     let answer = netlink::ask(Some(rustix::net::netlink::SOCK_DIAG), BY_FAMILY, &question(socket)?)?;
-    Ok(parse(&answer))
+    Ok(parse(&answer).unwrap_or_default())
 }
 
-/// `struct inet_diag_req_v2`: family, protocol, no extensions, any state, and the socket.
+/// What the `tls` module says is in the answer only if TCP's own figures were asked for (`INET_DIAG_INFO`), as `ss --info` does.
+const WITH_FIGURES_OF_TCP: u8 = 1 << (2 - 1);
+
+/// `struct inet_diag_req_v2`: family, protocol, extensions, any state, and the socket.
 fn question(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     use rustix::net::{AddressFamily, getpeername, getsockname, ipproto, sockopt::socket_cookie};
     use std::net::{IpAddr, SocketAddr};
@@ -39,7 +53,7 @@ fn question(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     let theirs = getpeername(socket)?.map(SocketAddr::try_from).transpose()?;
     let theirs = theirs.ok_or(io::ErrorKind::NotConnected)?;
     let family = if ours.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let mut question = vec![family.as_raw() as u8, ipproto::TCP.as_raw().get() as u8, 0, 0];
+    let mut question = vec![family.as_raw() as u8, ipproto::TCP.as_raw().get() as u8, WITH_FIGURES_OF_TCP, 0];
     question.extend_from_slice(&u32::MAX.to_ne_bytes());
     for port in [ours.port(), theirs.port()] {
         question.extend_from_slice(&port.to_be_bytes());
@@ -61,19 +75,32 @@ fn question(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     Ok(question)
 }
 
-/// Finds `txconf` in a `struct inet_diag_msg` and what follows it.
-fn parse(answer: &[u8]) -> Option<Carrier> {
+/// Finds what the `tls` module says in a `struct inet_diag_msg` and what follows it.
+fn parse(answer: &[u8]) -> Option<Carriers> {
     use crate::netlink::{attribute, short};
 
     const MESSAGE_BYTES: usize = 72;
-    // INET_DIAG_ULP_INFO, INET_ULP_INFO_TLS, TLS_INFO_TXCONF; TLS_CONF_SW, TLS_CONF_HW.
+    // INET_DIAG_ULP_INFO, INET_ULP_INFO_TLS; TLS_INFO_TXCONF, TLS_INFO_RXCONF, TLS_INFO_RX_NO_PAD.
     const ULP_INFO: u16 = 19;
     const TLS: u16 = 2;
     const SENDING: u16 = 3;
+    const RECEIVING: u16 = 4;
+    const NO_PADDING: u16 = 6;
+    let protocol = attribute(answer.get(MESSAGE_BYTES..)?, ULP_INFO)?;
+    let tls = attribute(protocol, TLS)?;
+    let carrier = |direction| attribute(tls, direction).and_then(|value| short(value, 0)).and_then(of_number);
+    Some(Carriers {
+        sending: carrier(SENDING),
+        receiving: carrier(RECEIVING),
+        expects_no_padding: attribute(tls, NO_PADDING).is_some(),
+    })
+}
+
+/// `TLS_CONF_SW`, `TLS_CONF_HW`.
+fn of_number(number: u16) -> Option<Carrier> {
     const SOFTWARE: u16 = 2;
     const ADAPTER: u16 = 3;
-    let protocol = attribute(answer.get(MESSAGE_BYTES..)?, ULP_INFO)?;
-    match short(attribute(attribute(protocol, TLS)?, SENDING)?, 0)? {
+    match number {
         SOFTWARE => Some(Carrier::Software),
         ADAPTER => Some(Carrier::Adapter),
         _ => None,
@@ -87,23 +114,30 @@ mod tests {
     use std::{net::TcpStream, os::fd::AsFd};
 
     #[test]
-    fn the_carrier_is_told_by_txconf() {
-        let told = |configuration: u16| {
+    fn the_carriers_are_told_by_txconf_and_rxconf() {
+        let told = |sending: u16, receiving: u16, no_padding: bool| {
             let (mut tls, mut protocol, mut message) = (Vec::new(), Vec::new(), vec![0xEE; 72]);
             push_attribute(&mut tls, 1, &0x0304_u16.to_ne_bytes());
-            push_attribute(&mut tls, 3, &configuration.to_ne_bytes());
+            push_attribute(&mut tls, 3, &sending.to_ne_bytes());
+            push_attribute(&mut tls, 4, &receiving.to_ne_bytes());
+            if no_padding {
+                push_attribute(&mut tls, 6, &[]);
+            }
             push_attribute(&mut protocol, 1, b"tls\0");
             push_attribute(&mut protocol, 0x8002, &tls);
             push_attribute(&mut message, 8, &[0]);
             push_attribute(&mut message, 0x8013, &protocol);
-            (parse(&message), message)
+            (parse(&message).unwrap(), message)
         };
-        assert_eq!(told(2).0, Some(Carrier::Software));
-        assert_eq!(told(3).0, Some(Carrier::Adapter));
-        assert_eq!(told(1).0, None);
-        let whole = told(3).1;
+        let carriers =
+            |sending, receiving, expects_no_padding| Carriers { sending, receiving, expects_no_padding };
+        let (software, adapter) = (Some(Carrier::Software), Some(Carrier::Adapter));
+        assert_eq!(told(2, 1, false).0, carriers(software, None, false));
+        assert_eq!(told(3, 2, true).0, carriers(adapter, software, true));
+        assert_eq!(told(1, 3, false).0, carriers(None, adapter, false));
+        let whole = told(3, 2, true).1;
         for cut in 0..whole.len() - 2 {
-            assert_eq!(parse(&whole[..cut]), None, "{cut}");
+            assert_ne!(parse(&whole[..cut]), parse(&whole), "{cut}");
         }
     }
 
@@ -122,7 +156,7 @@ mod tests {
             let (ours, _) = listener.accept().unwrap();
             for socket in [&ours, &theirs] {
                 match of(socket.as_fd()) {
-                    Ok(carrier) => assert_eq!(carrier, None),
+                    Ok(carriers) => assert_eq!(carriers, Carriers::default()),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
                         eprintln!(
                             "SKIPPED a_socket_is_found_by_its_addresses_and_cookie: this kernel has no inet_diag"

@@ -1,6 +1,6 @@
 //! The system calls themselves, in the form of Linux (`include/uapi/linux/tls.h`).
 
-use super::{Cipher, SendingKey, Version};
+use super::{Cipher, DirectionKey, Version};
 use crate::memory::Wiped;
 use libc::{
     TLS_1_2_VERSION, TLS_1_3_VERSION, TLS_CIPHER_AES_GCM_128, TLS_CIPHER_AES_GCM_256,
@@ -14,7 +14,7 @@ use std::{
     ptr,
 };
 
-/// What a `setsockopt` of `TLS_TX` takes: plain integers and arrays of bytes, without padding, in which any bytes are
+/// What a `setsockopt` of `TLS_TX` or `TLS_RX` takes: plain integers and arrays of bytes, without padding, in which any bytes are
 /// a value.
 trait CryptoInfo {
     fn sequence(&self) -> u64;
@@ -71,7 +71,22 @@ pub(super) fn set_zero_copy(socket: BorrowedFd<'_>, allowed: bool) -> io::Result
     set_option(socket, libc::SOL_TLS, libc::TLS_TX_ZEROCOPY_RO, &libc::c_uint::from(allowed))
 }
 
-pub(super) fn install(socket: BorrowedFd<'_>, key: &SendingKey<'_>) -> io::Result<()> {
+/// No record will be padded: the kernel decrypts straight into the receiver's memory, and once more where that was wrong
+/// (`TLS_RX_EXPECT_NO_PAD`).
+pub(super) fn expect_no_padding(socket: BorrowedFd<'_>, expected: bool) -> io::Result<()> {
+    set_option(socket, libc::SOL_TLS, TLS_RX_EXPECT_NO_PAD, &libc::c_uint::from(expected))
+}
+
+/// include/uapi/linux/tls.h, Linux 6.0.
+const TLS_RX_EXPECT_NO_PAD: c_int = 4;
+
+/// The option that takes a direction's key.
+pub(super) const SENDING: c_int = libc::TLS_TX;
+/// The same for receiving.
+pub(super) const RECEIVING: c_int = libc::TLS_RX;
+
+/// `direction`: [`SENDING`] or [`RECEIVING`].
+pub(super) fn install(socket: BorrowedFd<'_>, direction: c_int, key: &DirectionKey<'_>) -> io::Result<()> {
     let info = header(key.version, key.cipher);
     let rec_seq = key.sequence.to_be_bytes();
     let (salt, explicit) = key.vector.split_at(4);
@@ -85,7 +100,7 @@ pub(super) fn install(socket: BorrowedFd<'_>, key: &SendingKey<'_>) -> io::Resul
             value.iv.copy_from_slice(explicit);
             value.salt.copy_from_slice(salt);
             value.key = key.key.try_into().map_err(wrong_length)?;
-            set_option(socket, libc::SOL_TLS, libc::TLS_TX, &*Wiped::new(value))
+            set_option(socket, libc::SOL_TLS, direction, &*Wiped::new(value))
         }
         Cipher::Aes256Gcm => {
             let mut value =
@@ -93,7 +108,7 @@ pub(super) fn install(socket: BorrowedFd<'_>, key: &SendingKey<'_>) -> io::Resul
             value.iv.copy_from_slice(explicit);
             value.salt.copy_from_slice(salt);
             value.key = key.key.try_into().map_err(wrong_length)?;
-            set_option(socket, libc::SOL_TLS, libc::TLS_TX, &*Wiped::new(value))
+            set_option(socket, libc::SOL_TLS, direction, &*Wiped::new(value))
         }
         Cipher::ChaCha20Poly1305 => {
             let key_bytes = key.key.try_into().map_err(wrong_length)?;
@@ -104,7 +119,7 @@ pub(super) fn install(socket: BorrowedFd<'_>, key: &SendingKey<'_>) -> io::Resul
                 salt: [],
                 rec_seq,
             };
-            set_option(socket, libc::SOL_TLS, libc::TLS_TX, &*Wiped::new(value))
+            set_option(socket, libc::SOL_TLS, direction, &*Wiped::new(value))
         }
     }
 }
@@ -159,7 +174,7 @@ fn read_sequence<T: CryptoInfo>(socket: BorrowedFd<'_>, empty: T) -> io::Result<
 /// Room for one control message of one byte, aligned as the kernel wants its header. `CMSG_SPACE(1)` is 24 bytes on
 /// 64-bit systems and 16 on 32-bit ones.
 #[repr(C, align(8))]
-struct ControlBuffer([u8; 32]);
+pub(super) struct ControlBuffer(pub(super) [u8; 32]);
 
 pub(super) fn send_control(socket: BorrowedFd<'_>, content_type: u8, bytes: &[u8]) -> io::Result<()> {
     let mut control = ControlBuffer([0; 32]);
@@ -235,14 +250,14 @@ mod tests {
                 );
             }
             Ok(()) => {
-                let key = SendingKey {
+                let key = DirectionKey {
                     version: Version::Tls13,
                     cipher: Cipher::Aes128Gcm,
                     key: &[1; 16],
                     vector: &[2; 12],
                     sequence: 77,
                 };
-                install(ours.as_fd(), &key).unwrap();
+                install(ours.as_fd(), SENDING, &key).unwrap();
                 assert_eq!(sequence(ours.as_fd(), key.version, key.cipher).unwrap(), 77);
                 send_control(ours.as_fd(), 21, &[1, 0]).unwrap();
                 assert_eq!(sequence(ours.as_fd(), key.version, key.cipher).unwrap(), 78);
@@ -271,8 +286,11 @@ mod tests {
         {
             let key = vec![3; length];
             let key =
-                SendingKey { version: Version::Tls13, cipher, key: &key, vector: &[0; 12], sequence: 0 };
-            assert_eq!(install(ours.as_fd(), &key).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+                DirectionKey { version: Version::Tls13, cipher, key: &key, vector: &[0; 12], sequence: 0 };
+            for direction in [SENDING, RECEIVING] {
+                let refused = install(ours.as_fd(), direction, &key).unwrap_err();
+                assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+            }
         }
     }
 }

@@ -2,4 +2,5 @@
 
 mod kernel_engine;
 mod peer;
+mod receiving;
 mod user_engine;

@@ -30,7 +30,12 @@ programs_for() {
         echo 'ip|iproute2|the same test, which asks for an address'
         echo 'h2o|h2o|the test of h2o as a peer'
         echo 'caddy|caddy|the test of Caddy as a peer'
-        echo 'shellcheck|shellcheck|the check of these scripts' ;;
+        echo 'shellcheck|shellcheck|the check of these scripts'
+        # Only where packages of this kind are used: elsewhere neither is of any help.
+        if command -v dpkg >/dev/null; then
+            echo 'dh|debhelper|the Debian package'
+            echo 'lintian|lintian|its check'
+        fi ;;
     guest)
         # The kernels are Debian's, for x86-64: nothing is installed where they could not be had anyway.
         if ! grep -qs '^ID=debian' /etc/os-release || [ "$(uname -m)" != x86_64 ]; then return; fi

@@ -80,12 +80,14 @@ step "unit tests" cargo_test --lib --bins -- --nocapture
 step "documentation tests" cargo_test --doc
 step "integration and interop tests" \
     cargo_test --exclude linerate-fuzz-targets --exclude linerate-guest-tests --test '*' -- --nocapture
+step "Debian package" scripts/check-deb.sh
 step "conversations on tlslite-ng" timeout 600 scripts/conversations.sh
 if [ -n "${LINERATE_TEST_ALL:-}" ]; then guests_take_seconds=10800; else guests_take_seconds=2700; fi
 step "kernel TLS, in guests" timeout "$guests_take_seconds" scripts/guest-test.sh
 step "fuzz smoke" cargo_test --test fuzz_smoke -- --nocapture
 if [ -n "${LINERATE_TEST_ALL:-}" ]; then
     step "fault programs, their long form" scripts/hostile.sh
+    step "Debian package, installed in Debian 12 and 13" scripts/deb-trees.sh
 fi
 
 printf '\n== summary (logs in %s)\n' "$logs"

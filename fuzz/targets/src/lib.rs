@@ -10,6 +10,7 @@ mod client_hello;
 mod configuration;
 mod handshake;
 mod listing;
+mod nfs;
 mod path;
 mod range;
 mod record_open;
@@ -25,6 +26,7 @@ pub use client_hello::client_hello;
 pub use configuration::configuration;
 pub use handshake::handshake;
 pub use listing::listing;
+pub use nfs::nfs;
 pub use path::path;
 pub use range::range;
 pub use record_open::record_open;
@@ -52,13 +54,14 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     Target { name: "access_log", run: access_log },
     Target { name: "body", run: body },
     Target { name: "client_hello", run: client_hello },
     Target { name: "configuration", run: configuration },
     Target { name: "handshake", run: handshake },
     Target { name: "listing", run: listing },
+    Target { name: "nfs", run: nfs },
     Target { name: "path", run: path },
     Target { name: "range", run: range },
     Target { name: "record_open", run: record_open },

@@ -76,6 +76,11 @@ fn listing() {
 }
 
 #[test]
+fn nfs() {
+    smoke("nfs", 50_000);
+}
+
+#[test]
 fn path() {
     smoke("path", 200_000);
 }

@@ -8,10 +8,11 @@
 //! - [`nic`]: the same, on a connection that an adapter encrypts, and the proof that it does.
 //! - [`plain`]: no TLS; the yardstick, and the steps that the kernel engine sends by.
 //! - [`pattern`]: bytes that are generated, and checked where they arrive.
+//! - [`zero_copy`]: memory that the kernel sends from without copying it.
 //! - [`receive`]: the other direction, by engine.
 //!
 //! Invariants kept here (`docs/INVARIANTS.md`): INV-NIC-1, INV-NIC-2, INV-LIMIT-1, INV-ORDER-2, INV-FILE-1, INV-FILE-2,
-//! INV-COLD-1, INV-RECEIVE-1.
+//! INV-COLD-1, INV-RECEIVE-1, INV-LENT-1.
 
 // What the network sends must not end a thread: a fault is a value (INV-PEER-1).
 #![cfg_attr(
@@ -30,6 +31,7 @@ pub mod source;
 pub mod trial;
 mod turn;
 pub mod user;
+pub mod zero_copy;
 
 pub use queue::{FileRange, Piece, Queue};
 pub use turn::{Fault, Turn};

@@ -9,7 +9,7 @@ use crate::{
     queue::Part,
     source::{Change, Moment, Read, in_memory, read},
 };
-use linerate_os::mapping::Mapping;
+use linerate_os::{mapping::Mapping, pages::Pages};
 use linerate_record::{Channel, ContentType, KeySource, Layout, MAX_PLAINTEXT_BYTES, Sealer};
 use std::{io::IoSliceMut, ops::Range};
 
@@ -36,7 +36,9 @@ pub struct Sizing {
 
 /// A worker's memory for sealed records. It is never grown while serving, and belongs to no connection.
 pub struct Batch {
-    bytes: Box<[u8]>,
+    bytes: Pages,
+    /// Bytes of it that are used: the rest fills the last page.
+    room_bytes: usize,
     filled_bytes: usize,
     records: Vec<RecordPlan>,
     control: Vec<u8>,
@@ -62,7 +64,8 @@ impl Batch {
         let layout = Layout::new(linerate_record::Version::Tls12, linerate_record::Cipher::Aes128Gcm);
         let room = CONTROL_BYTES + records * layout.record_bytes(MAX_PLAINTEXT_BYTES);
         Self {
-            bytes: vec![0; room].into_boxed_slice(),
+            bytes: Pages::allocated(room),
+            room_bytes: room,
             filled_bytes: 0,
             records: Vec::with_capacity(records),
             control: Vec::with_capacity(CONTROL_BYTES),
@@ -73,6 +76,11 @@ impl Batch {
     /// The sealed records.
     pub fn sealed(&self) -> &[u8] {
         &self.bytes[..self.filled_bytes]
+    }
+
+    /// The memory that [`sealed`](Self::sealed) is the beginning of.
+    pub(crate) fn memory(&self) -> &Pages {
+        &self.bytes
     }
 
     /// The sealed records in order: where each ends in [`sealed`](Self::sealed), and the plaintext bytes that it carries. A
@@ -133,7 +141,7 @@ impl Batch {
         let record_bytes = sizing.record_bytes.clamp(1, MAX_PLAINTEXT_BYTES);
         let mut left = available_bytes;
         let mut place = control_bytes;
-        let batch_end = sizing.batch_bytes.min(self.bytes.len());
+        let batch_end = sizing.batch_bytes.min(self.room_bytes);
         let opening_end = sizing.opening_bytes.min(batch_end);
         let mut planned_bytes = 0;
         let mut limit_bytes = record_bytes.min(first_record_bytes.max(1));

@@ -8,6 +8,8 @@
 //! | [`file`](mod@file) | reads that never wait for a disk, unless they may |
 //! | [`socket`] | listeners, send and receive as the engines need them |
 //! | [`kernel_tls`] | what the `tls` module of Linux is asked to do, behind a trait that tests replace |
+//! | [`pages`] | memory that the kernel may be lent to send from |
+//! | [`zero_copy`] | sends without a copy, and when they are complete |
 //! | [`inherited`] | sockets handed over by systemd |
 //! | [`processor`] | which CPUs there are, which node they belong to, pinning a thread |
 //! | [`limits`] | the limit of open files |
@@ -36,9 +38,11 @@ pub mod limits;
 pub mod mapping;
 pub mod memory;
 mod netlink;
+pub mod pages;
 pub mod perf;
 pub mod processor;
 mod residency;
 pub mod socket;
 mod sync;
 pub mod usage;
+pub mod zero_copy;

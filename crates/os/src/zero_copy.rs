@@ -1,0 +1,56 @@
+//! Sending without a copy: the kernel is lent pages, sends from them, and says when it needs them no more.
+//!
+//! Two ways, one vocabulary ([`ZeroCopySend`]): `MSG_ZEROCOPY` with its notices in the socket's error queue ([`Notices`]), and
+//! `io_uring`.
+//!
+//! The kernel reads the pages until the peer has acknowledged them: what is written there meanwhile is what is sent, or sent
+//! again. Whoever lends them must leave them as they are until the completion has come; the engines have a ring for that. The
+//! memory itself is safe in any case ([`Pages`]).
+//!
+//! Sources: `Documentation/networking/msg_zerocopy.rst`, `net/core/skbuff.c` (`msg_zerocopy_realloc`), `net/ipv4/tcp.c`.
+
+mod notices;
+
+pub use notices::Notices;
+
+use crate::{pages::Pages, socket::Follows};
+use std::{io, ops::Range, os::fd::BorrowedFd, time::Duration};
+
+/// Sends that are complete: the pages that they were lent may be written to again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The number of the first. Numbers count successful sends of a connection from 0, and begin again behind 2^32 - 1.
+    pub first: u32,
+    /// The number of the last.
+    pub last: u32,
+    /// The kernel copied them after all: the way had no use for pages (loopback, an adapter without scatter-gather).
+    pub copied: bool,
+}
+
+/// A way to send without a copy, for one connection.
+pub trait ZeroCopySend {
+    /// Sends what the socket takes of `range` of `memory` without waiting, and without copying it. A success has the next number.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`]: the socket is full. `ENOBUFS`: too much is lent already, by the account of the socket
+    /// (`net.core.optmem_max`) or of the process (`RLIMIT_MEMLOCK`); completions make room. Else the connection is gone.
+    fn send(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        memory: &Pages,
+        range: Range<usize>,
+        follows: Follows,
+    ) -> io::Result<usize>;
+
+    /// Gives all completions that have come to `take`, without waiting.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn completions(&mut self, socket: BorrowedFd<'_>, take: &mut dyn FnMut(Completion)) -> io::Result<()>;
+
+    /// Waits until a completion has come, at most `limit`. False if none has.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn wait(&mut self, socket: BorrowedFd<'_>, limit: Duration) -> io::Result<bool>;
+}

@@ -10,17 +10,13 @@ use std::{
 
 use linerate_engine::{
     Fault, Piece, Queue, Turn,
-    batches::Batches,
     kernel::{self, Carried, Refusal},
+    sealing::{BatchEnd, Passed, Sealing},
     source::OpenFile,
     trial::{self, TrialKeys},
-    user::{Batch, Sealed, Sizing},
 };
-use linerate_os::{
-    kernel_tls::System,
-    socket::{self, Follows},
-};
-use linerate_record::{Channel, Cipher, Combination, MAX_PLAINTEXT_BYTES, Version};
+use linerate_os::{kernel_tls::System, socket};
+use linerate_record::{Channel, Cipher, Combination, Version};
 use rustix::event::PollFlags;
 
 use crate::{
@@ -83,7 +79,7 @@ pub(crate) fn user(
     cipher: Cipher,
     figures: &mut Figures,
 ) -> io::Result<()> {
-    let (mut long, mut small) = (Sealing::on(path, cipher)?, Sealing::on(path, cipher)?);
+    let (mut long, mut small) = (Sealed::on(path, cipher)?, Sealed::on(path, cipher)?);
     let long_ns = long_transfer_ns(&content.mapped, |queue| long.turn(queue))?;
     figures.add(per_byte(name, cipher), long_ns);
     figures.add(small_response(name, cipher), small_responses_ns(content, |queue| small.turn(queue))?);
@@ -124,51 +120,25 @@ fn small_responses_ns(
 }
 
 /// A connection whose records are sealed here.
-struct Sealing {
+struct Sealed {
     connection: Connection,
-    channel: Channel<TrialKeys>,
-    batch: Batch,
-    batches: Batches,
+    sealing: Sealing<TrialKeys>,
 }
 
-impl Sealing {
+impl Sealed {
     fn on(path: &SendPath, cipher: Cipher) -> io::Result<Self> {
-        Ok(Self {
-            connection: path.connect()?,
-            channel: channel(Version::Tls13, cipher)?,
-            batch: Batch::new(LARGEST_BATCH_BYTES),
-            batches: Batches::default(),
-        })
+        let sealing = Sealing::new(channel(Version::Tls13, cipher)?, LARGEST_BATCH_BYTES);
+        Ok(Self { connection: path.connect()?, sealing })
     }
 
     /// A batch, sealed and sent whole. The next is not sealed before the socket has room for it.
     fn turn(&mut self, queue: &mut Queue) -> io::Result<()> {
         let socket = &self.connection.socket;
-        let batch_bytes = if queue.remaining_bytes() <= MAX_PLAINTEXT_BYTES as u64 {
-            LARGEST_BATCH_BYTES
-        } else {
-            self.batches.next_bytes(socket, LARGEST_BATCH_BYTES)?
-        };
-        let sizing = Sizing { record_bytes: MAX_PLAINTEXT_BYTES, batch_bytes, opening_bytes: 0 };
-        match self.batch.seal(&mut self.channel, queue, sizing).map_err(failed)? {
-            Sealed::Records => {}
-            Sealed::Cold(_) => return Err(io::Error::other("the content was swapped out")),
+        let room = || wait(socket, PollFlags::OUT);
+        match self.sealing.turn(socket, queue, BatchEnd::AtBursts, room).map_err(failed)? {
+            Passed::On => Ok(()),
+            Passed::Cold(_) => Err(io::Error::other("the content was swapped out")),
         }
-        let sealed = self.batch.sealed();
-        let sent = match socket::send(socket, sealed, Follows::Nothing) {
-            Ok(sent) => sent,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(error) => return Err(error),
-        };
-        if sent == sealed.len() {
-            self.batches.taken_whole();
-        } else {
-            self.batches.taken_in_part();
-            self.connection.send(&sealed[sent..], Follows::Nothing)?;
-        }
-        let has_room =
-            socket::not_sent_bytes(socket).is_none_or(|bytes| bytes == 0) || socket::is_writable(socket);
-        if has_room { Ok(()) } else { wait(socket, PollFlags::OUT) }
     }
 }
 

@@ -59,6 +59,12 @@ impl Batches {
         Ok((self.bursts * burst_bytes).min(largest_bytes))
     }
 
+    /// Whether the kernel paces the connection, as of the last look; none was made where [`Self::next_bytes`] was not asked.
+    #[must_use]
+    pub fn is_paced(&self) -> bool {
+        self.paced == Some(true)
+    }
+
     /// The socket took a batch whole: the next may be larger.
     pub fn taken_whole(&mut self) {
         self.bursts = self.bursts.saturating_mul(2);

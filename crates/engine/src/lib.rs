@@ -4,6 +4,7 @@
 //! protocol above TLS, and never waits: what would wait is reported, and the program's task waits for it.
 //!
 //! - [`user`]: records are sealed here, many at once, and leave with one `send`; [`batches`] says how many.
+//! - [`sealing`]: the same on a connection whose thread may wait.
 //! - [`kernel`]: Linux makes the records (kernel TLS), files go into them by `sendfile`.
 //! - [`nic`]: the same, on a connection that an adapter encrypts, and the proof that it does.
 //! - [`plain`]: no TLS; the yardstick, and the steps that the kernel engine sends by.
@@ -27,11 +28,12 @@ pub mod pattern;
 pub mod plain;
 mod queue;
 pub mod receive;
+pub mod sealing;
 pub mod source;
 pub mod trial;
 mod turn;
 pub mod user;
 pub mod zero_copy;
 
-pub use queue::{FileRange, Piece, Queue};
+pub use queue::{FileRange, Piece, Queue, SharedBytes};
 pub use turn::{Fault, Turn};

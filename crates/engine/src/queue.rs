@@ -5,13 +5,15 @@ use crate::{
     Fault,
     source::{Moment, Source},
 };
-use std::{collections::VecDeque, fmt, ops::Range, rc::Rc};
+use std::{collections::VecDeque, fmt, ops::Range, rc::Rc, sync::Arc};
 
 /// Something to be sent.
 #[derive(Clone, Debug)]
 pub enum Piece {
     /// Bytes that are at hand.
     Bytes(Vec<u8>),
+    /// Bytes in memory that many queues send again and again.
+    Shared(SharedBytes),
     /// A range of a file.
     File(FileRange),
 }
@@ -25,8 +27,34 @@ impl Piece {
     fn length_bytes(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Shared(shared) => shared.as_slice().len() as u64,
             Self::File(FileRange { range, .. }) => range.end.saturating_sub(range.start),
         }
+    }
+}
+
+/// The first bytes of memory that nobody changes. Nothing is copied to put them into a queue.
+#[derive(Clone)]
+pub struct SharedBytes {
+    memory: Arc<[u8]>,
+    length_bytes: usize,
+}
+
+impl SharedBytes {
+    /// The first `length_bytes` of `memory`; all of it, where it is shorter.
+    #[must_use]
+    pub fn of(memory: &Arc<[u8]>, length_bytes: usize) -> Self {
+        Self { memory: Arc::clone(memory), length_bytes: length_bytes.min(memory.len()) }
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        &self.memory[..self.length_bytes]
+    }
+}
+
+impl fmt::Debug for SharedBytes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} shared bytes", self.length_bytes)
     }
 }
 
@@ -134,7 +162,7 @@ impl Queue {
     pub fn is_mapped(&self) -> bool {
         let mut files = self.pieces.iter().filter_map(|piece| match piece {
             Piece::File(file) => Some(file),
-            Piece::Bytes(_) => None,
+            Piece::Bytes(_) | Piece::Shared(_) => None,
         });
         files.clone().next().is_some() && files.all(|file| file.source.mapping().is_some())
     }
@@ -200,6 +228,9 @@ impl Queue {
             let part = match piece {
                 // Lengths of byte pieces are lengths of slices: they fit usize.
                 Piece::Bytes(bytes) => Part::Bytes(&bytes[skip as usize..(skip + length) as usize]),
+                Piece::Shared(shared) => {
+                    Part::Bytes(&shared.as_slice()[skip as usize..(skip + length) as usize])
+                }
                 Piece::File(FileRange { source, range }) => Part::File(FilePart {
                     source,
                     range: range.start + skip..range.start + skip + length,
@@ -283,7 +314,7 @@ mod tests {
             Piece::Bytes(b"head".to_vec()),
             Piece::file(&files[0], 10..17),
             Piece::Bytes(Vec::new()),
-            Piece::Bytes(b"--".to_vec()),
+            Piece::Shared(SharedBytes::of(&Arc::from(*b"--+"), 2)),
             Piece::file(&files[1], 3..4),
         ];
         for step in 1..20 {

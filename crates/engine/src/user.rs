@@ -178,7 +178,10 @@ impl Batch {
             let length_bytes = part.length_bytes();
             let part = match part {
                 Part::Bytes(bytes) => {
-                    self.copy_in(prefix_bytes, position, bytes);
+                    self.copy_in_what_shares_a_record(prefix_bytes, position, length_bytes, |range| {
+                        // A part of what is in memory: offsets fit.
+                        Ok(&bytes[in_memory(&range)])
+                    })?;
                     position += length_bytes;
                     continue;
                 }
@@ -188,7 +191,10 @@ impl Batch {
                 let range = in_memory(&part.range);
                 let resident = mapping.is_resident(part.source.file(), range, &mut self.residency);
                 if resident.map_err(Fault::Unreadable)? {
-                    self.copy_in_what_shares_a_record(prefix_bytes, position, &part.range, mapping)?;
+                    let start = part.range.start;
+                    self.copy_in_what_shares_a_record(prefix_bytes, position, length_bytes, |range| {
+                        mapped(mapping, start + range.start..start + range.end)
+                    })?;
                     length_bytes
                 } else {
                     // Pages that a truncation took away never become resident: waiting for them would not end.
@@ -216,31 +222,31 @@ impl Batch {
         Ok(Filled::Plaintext(position))
     }
 
-    /// Of a mapped range at `position` of the batch, copies what does not fill a record of its own.
-    fn copy_in_what_shares_a_record(
+    /// Of a piece in memory, of `length_bytes` at `position` of the batch, copies what does not fill a record of its own.
+    /// `bytes` gives a range of the piece.
+    fn copy_in_what_shares_a_record<'a>(
         &mut self,
         prefix_bytes: usize,
         position: u64,
-        range: &Range<u64>,
-        mapping: &Mapping,
+        length_bytes: u64,
+        bytes: impl Fn(Range<u64>) -> Result<&'a [u8], Fault>,
     ) -> Result<(), Fault> {
-        let end = position + (range.end - range.start);
+        let end = position + length_bytes;
         let mut record_start = 0;
         for index in 0..self.records.len() {
             let record_end = record_start + self.records[index].plaintext_bytes as u64;
             let (from, to) = (position.max(record_start), end.min(record_end));
             let is_whole = position <= record_start && record_end <= end;
             if from < to && !is_whole {
-                let offset = range.start + (from - position);
-                let bytes = mapped(mapping, offset..offset + (to - from))?;
-                self.copy_in(prefix_bytes, from, bytes);
+                self.copy_in(prefix_bytes, from, bytes(from - position..to - position)?);
             }
             record_start = record_end;
         }
         Ok(())
     }
 
-    /// Seals the records: from a mapping where one piece of a mapped file fills the record, in its place elsewhere.
+    /// Seals the records: from where the plaintext lies in memory, if one piece of it (bytes, a mapped file) fills the
+    /// record; in its place elsewhere.
     fn seal_records(&mut self, sealer: &mut Sealer, queue: &Queue) -> Result<(), Fault> {
         let mut parts = queue.upcoming(u64::MAX).peekable();
         // Where the first of `parts` and the next record begin in the batch's plaintext.
@@ -251,18 +257,22 @@ impl Batch {
             while let Some(part) = parts.next_if(|part| part_start + part.length_bytes() <= start) {
                 part_start += part.length_bytes();
             }
-            let source = match parts.peek() {
-                Some(Part::File(part)) if end <= part_start + part.range.end - part.range.start => {
-                    let offset = part.range.start + (start - part_start);
-                    part.source.mapping().map(|mapping| (mapping, offset..offset + (end - start)))
-                }
-                _ => None,
+            let filling = parts.peek().filter(|part| end <= part_start + part.length_bytes());
+            let within = start.saturating_sub(part_start)..end.saturating_sub(part_start);
+            let source = match filling {
+                Some(Part::Bytes(bytes)) => Some(&bytes[in_memory(&within)]),
+                Some(Part::File(part)) => match part.source.mapping() {
+                    Some(mapping) => {
+                        let offset = part.range.start;
+                        Some(mapped(mapping, offset + within.start..offset + within.end)?)
+                    }
+                    None => None,
+                },
+                None => None,
             };
             let place = &mut self.bytes[record];
             match source {
-                Some((mapping, range)) => {
-                    sealer.seal_from(ContentType::ApplicationData, mapped(mapping, range)?, place)?;
-                }
+                Some(plaintext) => sealer.seal_from(ContentType::ApplicationData, plaintext, place)?,
                 None => sealer.seal_in_place(ContentType::ApplicationData, place)?,
             }
             start = end;

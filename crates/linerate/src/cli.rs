@@ -76,6 +76,9 @@ pub(crate) enum Command {
     /// Ask a server for files, and say how fast, how late and at what price they came
     #[command(after_help = crate::load::EXAMPLES)]
     Load(Box<crate::load::LoadArguments>),
+    /// Send streams to another host, or receive them, and say how fast they were and what both ends paid
+    #[command(after_help = crate::stream::EXAMPLES)]
+    Stream(Box<crate::stream::StreamArguments>),
     /// Say what this machine can do, why not more, and what to change
     #[command(after_help = crate::doctor::EXAMPLES)]
     Doctor(crate::doctor::DoctorArguments),

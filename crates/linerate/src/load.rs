@@ -241,7 +241,7 @@ fn kinds(report: &LoadReport) -> String {
 }
 
 /// Set by the first INT or TERM; the second ends the process.
-fn interrupted_by_signals() -> io::Result<Arc<AtomicBool>> {
+pub(crate) fn interrupted_by_signals() -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // Looked at first, so it needs the flag of an earlier signal.

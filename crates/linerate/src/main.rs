@@ -12,6 +12,7 @@ mod one_of;
 mod output;
 mod plan;
 mod serve;
+mod stream;
 mod summary;
 mod usage_error;
 
@@ -52,6 +53,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Load(arguments) => return load::load(*arguments),
         Command::Calibrate(arguments) => return calibrate::calibrate(&arguments),
         Command::Doctor(arguments) => return doctor::doctor(arguments),
+        Command::Stream(arguments) => return stream::stream(*arguments),
         Command::Plan(arguments) => return plan::plan(&arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -114,6 +114,30 @@ fn wrong_flags_are_usage_errors_with_advice() {
         (&["load", "https://h/", "--range", "random:1k"], "is no size"),
         (&["load", "https://h/", "--range", "all"], "write random:SIZE, like random:64KiB, or FIRST-LAST"),
         (&["load", "https://h/", "--cpus", "x"], "write them as taskset -c does"),
+        (&["stream"], "<HOST:PORT>"),
+        (&["stream", "h"], "write it as HOST:PORT, like 192.0.2.2:5201 or [2001:db8::2]:5201"),
+        (&["stream", "::1:5201"], "write it as HOST:PORT"),
+        (&["stream", "h:0"], "write it as HOST:PORT"),
+        (&["stream", "h:1", "--listen", "127.0.0.1:1"], "cannot be used with"),
+        (&["stream", "--listen", "5201"], "write it as ADDRESS:PORT, like 127.0.0.1:5201"),
+        (&["stream", "h:1", "--max-streams", "5"], "--max-streams is a limit of the other end"),
+        (&["stream", "h:1", "-P", "0"], "streams (-P): 1 to 10000 are possible"),
+        (&["stream", "h:1", "-l", "0"], "is not from 1 to 67108864 bytes"),
+        (&["stream", "h:1", "-l", "1Q"], "is no size: write a number with K, M, G or T behind it"),
+        (&["stream", "h:1", "-b", "-5"], "unexpected argument '-5' found"),
+        (&["stream", "h:1", "-b", "fast"], "is no rate"),
+        (&["stream", "h:1", "-t", "0"], "is out of range"),
+        (&["stream", "h:1", "-t", "5", "-n", "5"], "cannot be used with"),
+        (&["stream", "h:1", "-n", "3", "-P", "4"], "3 bytes (-n) are too few for 4 streams (-P)"),
+        (&["stream", "h:1", "-i", "10ms"], "is shorter than 100ms"),
+        (&["stream", "h:1", "-R", "--both"], "cannot be used with"),
+        (&["stream", "h:1", "--engine", "magic"], "unknown engine \"magic\" (allowed: plain, user"),
+        (&["stream", "h:1", "--engine", "plain", "--tls", "1.3"], "leave --tls and --cipher out"),
+        (&["stream", "h:1", "--cipher", "RC4"], "unknown cipher \"RC4\" (allowed: AES-128-GCM, "),
+        (&["stream", "h:1", "--tls", "1.1"], "(allowed: 1.2, 1.3; TLS 1.1 and older"),
+        (&["stream", "h:1", "--sendfile", "f", "-R"], "it goes with --send alone"),
+        (&["stream", "h:1", "--sendfile", "f", "--verify"], "--verify knows no file's bytes"),
+        (&["stream", "h:1", "--cpus", "x"], "write them as taskset -c does"),
     ] {
         let said = refused(2, arguments);
         assert!(said.contains(words), "{arguments:?}\n{said}");
@@ -122,12 +146,44 @@ fn wrong_flags_are_usage_errors_with_advice() {
 
 #[test]
 fn help_and_version_are_no_errors() {
-    for command in ["serve", "check", "load", "doctor", "completions", "man"] {
+    for command in ["serve", "check", "load", "stream", "doctor", "completions", "man"] {
         assert!(printed(&[command, "--help"]).contains("Examples:"), "{command}");
     }
     assert_eq!(printed(&["--version"]), format!("linerate {}\n", env!("CARGO_PKG_VERSION")));
     assert!(flags_of("serve").len() > 15);
     assert!(flags_of("load").len() > 20);
+    assert!(flags_of("stream").len() > 20);
+}
+
+#[test]
+fn where_stream_cannot_run_it_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let short = folder.path().join("short");
+    fs::write(&short, "secret\n").unwrap();
+    let (short, missing) = (short.to_str().unwrap(), folder.path().join("missing"));
+    let missing = missing.to_str().unwrap();
+    for (arguments, words) in [
+        (&["stream", "no.such.host.invalid:1"][..], "no.such.host.invalid: no address: "),
+        (&["stream", "127.0.0.1:9"], "(the other end is `linerate stream --listen`)"),
+        (&["stream", "127.0.0.1:9", "--secret", missing], "missing: no secret: No such file"),
+        (&["stream", "127.0.0.1:9", "--secret", short], "it has 6 bytes, and at least 16 are needed"),
+        (&["stream", "127.0.0.1:9", "--sendfile", missing], "missing: cannot be sent: "),
+        (&["stream", "127.0.0.1:9", "--sendfile", "/"], "/: cannot be sent: it is no regular file"),
+    ] {
+        let said = refused(1, arguments);
+        assert!(said.contains(words), "{arguments:?}\n{said}");
+    }
+    let said = refused(2, &["stream", "127.0.0.1:9", "--cpus", "8191"]);
+    assert!(said.contains("CPU 8191: no thread can be pinned to it"), "{said}");
+    let listening = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .args(["stream", "--listen", "0.0.0.0:0"])
+        .env("XDG_STATE_HOME", folder.path())
+        .env_remove("STATE_DIRECTORY")
+        .output()
+        .unwrap();
+    let said = text(&listening.stderr);
+    assert!(said.contains("a listener outside loopback needs --secret FILE"), "{said}");
+    assert_eq!(listening.status.code(), Some(1));
 }
 
 #[test]
@@ -259,7 +315,7 @@ fn the_list_of_keys_names_every_key() {
 
 #[test]
 fn completions_know_every_flag_and_value() {
-    let flags = [flags_of("serve"), flags_of("load")].concat();
+    let flags = [flags_of("serve"), flags_of("load"), flags_of("stream")].concat();
     for shell in ["bash", "zsh", "fish"] {
         let script = printed(&["completions", shell]);
         for flag in flags.iter().chain(&["--keys".to_owned()]) {
@@ -296,10 +352,10 @@ fn the_manual_page_tells_every_flag_and_key() {
     for section in ["NAME", "SYNOPSIS", "\"CONFIGURATION FILE\"", "SIGNALS", "\"EXIT STATUS\"", "EXAMPLES"] {
         assert!(page.contains(&format!("\n.SH {section}\n")), "{section}");
     }
-    for command in ["SERVE", "CHECK", "LOAD", "COMPLETIONS", "MAN"] {
+    for command in ["SERVE", "CHECK", "LOAD", "STREAM", "COMPLETIONS", "MAN"] {
         assert!(page.contains(&format!("\n.SH \"LINERATE {command}\"\n")), "{command}");
     }
-    for (command, next) in [("serve", "CHECK"), ("load", "COMPLETIONS")] {
+    for (command, next) in [("serve", "CHECK"), ("load", "STREAM"), ("stream", "DOCTOR")] {
         let begin = page.find(&format!("\n.SH \"LINERATE {}\"\n", command.to_uppercase())).unwrap();
         let section = &page[begin..];
         let section =

@@ -17,6 +17,7 @@
 //! | [`perf`] | counters of perf events |
 //! | [`adapter`] | what a network adapter's driver says of itself, and which adapter carries a connection |
 //! | [`facility`] | the hypervisor, and whether io_uring is permitted |
+//! | [`tcp_info`] | a connection's round trip, window and retransmissions |
 //! | [`usage`] | what a thread has cost |
 
 // What the network sends must not end a thread: a fault is a value (INV-PEER-1).
@@ -44,5 +45,6 @@ pub mod processor;
 mod residency;
 pub mod socket;
 mod sync;
+pub mod tcp_info;
 pub mod usage;
 pub mod zero_copy;

@@ -112,6 +112,14 @@ pub fn begin_connections_again(socket: &impl AsFd) {
     let _ = SockRef::from(socket).detach_filter();
 }
 
+/// Sets the mark of [`prepare_listener`] on one connection.
+///
+/// # Errors
+/// The kernel's, for a connection that is already gone.
+pub fn set_not_sent_low_water(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
+    SockRef::from(socket).set_tcp_notsent_lowat(bytes)
+}
+
 /// Takes [`prepare_listener`]'s low water mark back for one connection. What the kernel seals it may hold back in
 /// segments that are not full; below a low mark the socket would count as full of bytes that do not leave.
 ///
@@ -350,7 +358,7 @@ const BYTES_SENT: usize = 25;
 
 /// The beginning of `struct tcp_info` (include/uapi/linux/tcp.h), which only ever grows at its end, in words of eight
 /// bytes; `None` where this kernel's is shorter.
-fn tcp_info<const WORDS: usize>(socket: &impl AsFd) -> Option<[u64; WORDS]> {
+pub(crate) fn tcp_info<const WORDS: usize>(socket: &impl AsFd) -> Option<[u64; WORDS]> {
     use std::os::fd::AsRawFd;
     let mut info = [0u64; WORDS];
     let mut length = size_of_val(&info) as libc::socklen_t;

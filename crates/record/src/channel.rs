@@ -323,6 +323,41 @@ impl<K: KeySource> Channel<K> {
 }
 
 impl<K> Channel<K> {
+    /// The same connection, whose next keys come from what `wrap` makes of where they came from: for a program that is a
+    /// client on some connections and a server on others.
+    pub fn with_keys<L>(self, wrap: impl FnOnce(K) -> L) -> Channel<L> {
+        let Self {
+            sending,
+            receiving,
+            keys,
+            reader,
+            tickets,
+            rate,
+            idle_records,
+            renegotiation,
+            update_owed,
+            keeps_one_key,
+            asks_for_update,
+            sending_closed,
+            updates,
+        } = self;
+        Channel {
+            sending,
+            receiving,
+            keys: wrap(keys),
+            reader,
+            tickets,
+            rate,
+            idle_records,
+            renegotiation,
+            update_owed,
+            keeps_one_key,
+            asks_for_update,
+            sending_closed,
+            updates,
+        }
+    }
+
     /// The protocol version.
     #[must_use]
     pub fn version(&self) -> Version {

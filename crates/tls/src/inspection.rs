@@ -85,6 +85,12 @@ impl Chain {
         self.0.is_empty()
     }
 
+    /// SHA-256 over the first certificate, as colon-separated upper-case hexadecimal; `None` if there is none.
+    #[must_use]
+    pub fn sha256_fingerprint(&self) -> Option<String> {
+        self.0.first().map(sha256_fingerprint)
+    }
+
     /// Says what it is good for at the time `now`, on this system.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ mod request;
 mod response;
 mod rpc;
 mod sealed;
+mod stream_control;
 mod ticket;
 
 pub use access_log::access_log;
@@ -33,6 +34,7 @@ pub use record_open::record_open;
 pub use request::request;
 pub use response::response;
 pub use rpc::rpc;
+pub use stream_control::stream_control;
 pub use ticket::ticket;
 
 /// How far the bytes came. A fuzzer does not care; the smoke run makes sure with it that both happen.
@@ -68,5 +70,6 @@ pub const TARGETS: [Target; 14] = [
     Target { name: "request", run: request },
     Target { name: "response", run: response },
     Target { name: "rpc", run: rpc },
+    Target { name: "stream_control", run: stream_control },
     Target { name: "ticket", run: ticket },
 ];

@@ -111,6 +111,11 @@ fn rpc() {
 }
 
 #[test]
+fn stream_control() {
+    smoke("stream_control", 100_000);
+}
+
+#[test]
 fn ticket() {
     smoke("ticket", 10_000);
 }

@@ -1,0 +1,185 @@
+//! The receiving end of a stream, by engine.
+
+use super::{Job, LOOK, Moved, Outcome};
+use crate::{
+    group::{Group, Lane},
+    handshake::Secured,
+    keys::Keys,
+    pacer::Pacer,
+    wait,
+};
+use linerate_engine::{
+    pattern::Pattern,
+    receive::{Arrival, Connection, End, Fault, user::Incoming},
+};
+use linerate_os::socket::{self, Follows};
+use linerate_record::Channel;
+use std::{
+    io::{self, Read},
+    os::fd::AsFd,
+    thread,
+    time::Instant,
+};
+
+/// What a TLS stream reads at once, at least and at most: many records, whatever the I/O size of the sender.
+const TLS_READ_BYTES: (usize, usize) = (64 * 1024, 256 * 1024);
+/// The kernel wakes a receiver for at least so many bytes, and need not wait for more: fewer wake-ups cost less.
+const LOW_WATER_BYTES: (usize, usize) = (64 * 1024, 128 * 1024);
+
+/// Receives until the other end has ended the stream.
+pub(super) fn run(
+    lane: &Lane,
+    secured: Option<Secured>,
+    job: &Job,
+    group: &Group,
+    began: Instant,
+) -> Outcome {
+    let mut receiver = Receiver {
+        lane,
+        group,
+        began,
+        moved: Moved::default(),
+        pattern: job.pattern(lane),
+        pacer: job.rate_bits.map(|rate_bits| Pacer::new(began, rate_bits)),
+    };
+    let received = receiver.prepare(job).and_then(|()| match secured {
+        None => receiver.receive_plain(job.buffer_bytes(job.io_bytes)),
+        Some(secured) => {
+            let (least, most) = TLS_READ_BYTES;
+            receiver.receive_records(secured, job.buffer_bytes(job.io_bytes.clamp(least, most)))
+        }
+    });
+    Outcome { moved: receiver.moved, fault: received.err() }
+}
+
+struct Receiver<'a> {
+    lane: &'a Lane,
+    group: &'a Group,
+    began: Instant,
+    moved: Moved,
+    pattern: Option<Pattern>,
+    pacer: Option<Pacer>,
+}
+
+impl Receiver<'_> {
+    fn prepare(&mut self, job: &Job) -> Result<(), String> {
+        let (least, most) = LOW_WATER_BYTES;
+        // What comes slowly is taken as it comes.
+        let low_water_bytes = if self.pacer.is_some() { 1 } else { job.io_bytes.clamp(least, most) };
+        socket::set_receive_low_water(&self.lane.socket, low_water_bytes).map_err(failed)
+    }
+
+    /// A socket that waits, and not one that is asked and waited for: a system call less for each wait.
+    fn receive_plain(&mut self, read_bytes: usize) -> Result<(), String> {
+        self.lane.socket.set_nonblocking(false).map_err(failed)?;
+        let mut buffer = vec![0; read_bytes];
+        loop {
+            self.wait_for_turn();
+            match (&self.lane.socket).read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(bytes) => {
+                    self.moved.calls += 1;
+                    take(&mut self.moved, self.pattern, &buffer[..bytes]);
+                    self.lane.tell(self.moved.bytes);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+
+    /// Waits until what comes next is due, if there is a rate.
+    fn wait_for_turn(&self) {
+        while let Some(pacer) = self.pacer
+            && let delay = pacer.delay(self.moved.bytes, Instant::now())
+            && !delay.is_zero()
+            && !self.group.is_cut()
+        {
+            thread::sleep(delay.min(LOOK));
+        }
+    }
+
+    fn receive_records(&mut self, secured: Secured, read_bytes: usize) -> Result<(), String> {
+        let Secured { mut channel, mut rest, .. } = secured;
+        let mut incoming = Incoming::default();
+        let mut answers = Vec::new();
+        let mut buffer = vec![0; read_bytes];
+        let (pattern, began) = (self.pattern, self.began);
+        let moved = &mut self.moved;
+        let connection = of_lane(self.lane, &mut channel, &mut answers, began);
+        incoming
+            .take_records(connection, &mut rest, |bytes| take(moved, pattern, bytes))
+            .map_err(|fault| fault.to_string())?;
+        loop {
+            self.wait_for_turn();
+            let moved = &mut self.moved;
+            let connection = of_lane(self.lane, &mut channel, &mut answers, began);
+            let arrival = incoming.turn(connection, &mut buffer, |bytes| take(moved, pattern, bytes));
+            self.answer(&mut channel, &mut answers)?;
+            match arrival.map_err(|fault| words(&fault))? {
+                Arrival::Came { drained, .. } => {
+                    self.moved.calls += 1;
+                    self.lane.tell(self.moved.bytes);
+                    if drained && incoming.ended().is_none() {
+                        wait::for_bytes(&self.lane.socket).map_err(failed)?;
+                    }
+                }
+                Arrival::Nothing => wait::for_bytes(&self.lane.socket).map_err(failed)?,
+                Arrival::End(End::Announced) => return Ok(()),
+                Arrival::End(End::CutOff) => {
+                    return Err("the other end closed it without close_notify".to_owned());
+                }
+            }
+        }
+    }
+
+    /// Sends what the record layer has to say: alerts, and the key update that the sender asked for.
+    fn answer(&self, channel: &mut Channel<Keys>, answers: &mut Vec<u8>) -> Result<(), String> {
+        if channel.owes_key_update() {
+            channel.prepare_sending(answers).map_err(|fault| fault.to_string())?;
+        }
+        let mut left = &answers[..];
+        while !left.is_empty() {
+            match socket::send(&self.lane.socket, left, Follows::Nothing) {
+                Ok(sent) => left = &left[sent..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait::for_room(&self.lane.socket).map_err(failed)?;
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        answers.clear();
+        Ok(())
+    }
+}
+
+fn of_lane<'a>(
+    lane: &'a Lane,
+    channel: &'a mut Channel<Keys>,
+    answers: &'a mut Vec<u8>,
+    began: Instant,
+) -> Connection<'a, Keys> {
+    let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Connection { socket: lane.socket.as_fd(), channel, now_ms, answers }
+}
+
+/// Takes what came of the stream.
+fn take(moved: &mut Moved, pattern: Option<Pattern>, bytes: &[u8]) {
+    if let Some(pattern) = pattern
+        && moved.wrong.is_none()
+    {
+        moved.wrong = pattern.check(moved.bytes, bytes).err();
+    }
+    moved.bytes += bytes.len() as u64;
+}
+
+fn failed(error: io::Error) -> String {
+    format!("the connection failed: {error}")
+}
+
+fn words(fault: &Fault) -> String {
+    match fault {
+        Fault::Record(fault) => format!("the record layer refused: {fault}"),
+        fault => fault.to_string(),
+    }
+}

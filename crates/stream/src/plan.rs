@@ -1,0 +1,240 @@
+//! What a run is to do, checked for contradictions.
+
+use crate::{Secret, StreamError};
+pub use linerate_record::{Cipher, Version};
+use serde::{Deserialize, Serialize};
+use std::{path::PathBuf, time::Duration};
+
+/// The most streams of one run.
+pub const STREAMS_LIMIT: u32 = 10_000;
+/// The most bytes that a stream hands to the system at once.
+pub const IO_BYTES_LIMIT: u32 = 64 << 20;
+/// The longest run.
+pub const TIME_LIMIT: Duration = Duration::from_secs(7 * 86_400);
+
+/// What carries the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamEngine {
+    /// TCP in the clear.
+    Plain,
+    /// TLS whose records the sending process makes.
+    User,
+}
+
+impl StreamEngine {
+    /// All of them, in the order of tables.
+    pub const ALL: [Self; 2] = [Self::Plain, Self::User];
+
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::User => "user",
+        }
+    }
+
+    /// Whether its streams are TLS.
+    #[must_use]
+    pub fn is_tls(self) -> bool {
+        self != Self::Plain
+    }
+}
+
+/// Which way the bytes go, as the client sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// The client sends.
+    Send,
+    /// The client receives.
+    Receive,
+    /// Both at once, on connections of their own.
+    Both,
+}
+
+impl Direction {
+    /// Connections for so many streams each way.
+    #[must_use]
+    pub fn connections(self, streams: u32) -> u32 {
+        match self {
+            Self::Send | Self::Receive => streams,
+            Self::Both => streams.saturating_mul(2),
+        }
+    }
+
+    /// Whether the client sends on the connection of this number: with [`Direction::Both`] the first half goes to the
+    /// listener, the second comes from it.
+    #[must_use]
+    pub fn client_sends(self, connection: u32, streams: u32) -> bool {
+        match self {
+            Self::Send => true,
+            Self::Receive => false,
+            Self::Both => connection < streams,
+        }
+    }
+}
+
+/// When a run is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Amount {
+    /// After so many milliseconds.
+    Milliseconds(u64),
+    /// After so many bytes each way, all streams together.
+    Bytes(u64),
+}
+
+impl Amount {
+    /// Of an amount in bytes, what the stream `number` of `streams` sends: the first take what does not divide evenly.
+    #[must_use]
+    pub fn share_bytes(self, number: u32, streams: u32) -> Option<u64> {
+        match self {
+            Self::Milliseconds(_) => None,
+            Self::Bytes(bytes) => {
+                let streams = u64::from(streams.max(1));
+                Some(bytes / streams + u64::from(u64::from(number) < bytes % streams))
+            }
+        }
+    }
+}
+
+/// What a run is to do.
+#[derive(Clone, Debug)]
+pub struct StreamPlan {
+    /// Where the listener is: a name or an address.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// What both ends know.
+    pub secret: Option<Secret>,
+    /// Streams each way.
+    pub streams: u32,
+    /// Bytes that a stream hands to the system at once.
+    pub io_bytes: u32,
+    /// Of both socket buffers, as given to `SO_SNDBUF` and `SO_RCVBUF`: the kernel doubles it.
+    pub socket_buffer_bytes: Option<u32>,
+    /// When it is over.
+    pub amount: Amount,
+    /// Which way the bytes go.
+    pub direction: Direction,
+    /// What carries them.
+    pub engine: StreamEngine,
+    /// The version of TLS.
+    pub version: Version,
+    /// The cipher; without one what is best on this machine.
+    pub cipher: Option<Cipher>,
+    /// Bits of payload a second, each stream.
+    pub rate_bits: Option<u64>,
+    /// The congestion control of both ends.
+    pub congestion: Option<String>,
+    /// CPUs to pin the streams' threads to, in turn; nowhere without any.
+    pub cpus: Vec<usize>,
+    /// How often it is told how far the run is.
+    pub interval: Option<Duration>,
+    /// Each byte is verified by its place.
+    pub verify: bool,
+    /// The client sends this file, again and again, from the page cache.
+    pub send_file: Option<PathBuf>,
+    /// The command line, for the report.
+    pub command: Vec<String>,
+}
+
+impl StreamPlan {
+    /// One stream in the clear for ten seconds to this listener, by what is the default elsewhere, too.
+    #[must_use]
+    pub fn new(host: impl Into<String>, port: u16) -> Self {
+        Self {
+            host: host.into(),
+            port,
+            secret: None,
+            streams: 1,
+            io_bytes: 128 * 1024,
+            socket_buffer_bytes: None,
+            amount: Amount::Milliseconds(10_000),
+            direction: Direction::Send,
+            engine: StreamEngine::Plain,
+            version: Version::Tls13,
+            cipher: None,
+            rate_bits: None,
+            congestion: None,
+            cpus: Vec::new(),
+            interval: Some(Duration::from_secs(1)),
+            verify: false,
+            send_file: None,
+            command: Vec::new(),
+        }
+    }
+
+    /// Looks for contradictions.
+    ///
+    /// # Errors
+    /// [`StreamError::Plan`] with the first one, in words for the command line.
+    pub fn check(&self) -> Result<(), StreamError> {
+        let wrong = |what: String| Err(StreamError::Plan(what));
+        if !(1..=STREAMS_LIMIT).contains(&self.streams) {
+            return wrong(format!("streams (-P): 1 to {STREAMS_LIMIT} are possible"));
+        }
+        if !(1..=IO_BYTES_LIMIT).contains(&self.io_bytes) {
+            return wrong(format!("I/O size (-l): 1 to {IO_BYTES_LIMIT} bytes are possible"));
+        }
+        match self.amount {
+            Amount::Milliseconds(0) => return wrong("a run of no length measures nothing".to_owned()),
+            Amount::Bytes(bytes) if bytes < u64::from(self.streams) => {
+                return wrong(format!(
+                    "{bytes} bytes (-n) are too few for {} streams (-P): each has at least one",
+                    self.streams
+                ));
+            }
+            _ => {}
+        }
+        if self.rate_bits == Some(0) {
+            return wrong("the rate has to be above 0".to_owned());
+        }
+        if self.send_file.is_some() && self.direction != Direction::Send {
+            return wrong("--sendfile is a file of the client: it goes with --send alone".to_owned());
+        }
+        if self.send_file.is_some() && self.verify {
+            return wrong("--verify knows no file's bytes: leave --sendfile out".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_belongs_to_one_stream() {
+        for (bytes, streams) in [(1, 1), (10, 3), (1 << 40, 7), (5, 5), (u64::MAX, 10_000)] {
+            let shares = (0..streams).map(|number| Amount::Bytes(bytes).share_bytes(number, streams));
+            let shares: Option<Vec<u64>> = shares.collect();
+            let shares = shares.unwrap();
+            assert_eq!(shares.iter().sum::<u64>(), bytes);
+            assert!(shares[0] - shares.last().unwrap() <= 1);
+        }
+        assert_eq!(Amount::Milliseconds(5).share_bytes(0, 1), None);
+    }
+
+    #[test]
+    fn contradictions_are_told() {
+        let plan = StreamPlan::new("h", 1);
+        assert!(plan.check().is_ok());
+        let file = Some(PathBuf::from("f"));
+        for (wrong, said) in [
+            (StreamPlan { streams: 0, ..plan.clone() }, "1 to 10000"),
+            (StreamPlan { streams: 10_001, ..plan.clone() }, "1 to 10000"),
+            (StreamPlan { io_bytes: 0, ..plan.clone() }, "I/O size"),
+            (StreamPlan { amount: Amount::Milliseconds(0), ..plan.clone() }, "no length"),
+            (StreamPlan { amount: Amount::Bytes(3), streams: 4, ..plan.clone() }, "too few"),
+            (StreamPlan { rate_bits: Some(0), ..plan.clone() }, "above 0"),
+            (StreamPlan { send_file: file.clone(), direction: Direction::Both, ..plan.clone() }, "--send"),
+            (StreamPlan { send_file: file, verify: true, ..plan.clone() }, "--verify"),
+        ] {
+            let told = wrong.check().unwrap_err().to_string();
+            assert!(told.contains(said), "{told}");
+        }
+    }
+}

@@ -56,7 +56,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     Target { name: "access_log", run: access_log },
     Target { name: "body", run: body },
     Target { name: "client_hello", run: client_hello },

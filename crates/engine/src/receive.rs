@@ -4,6 +4,7 @@
 //! and says how far it got ([`Arrival`]). It never waits.
 //!
 //! - [`plain`]: no TLS.
+//! - [`mapped`]: no TLS, and no copy where pages can be mapped.
 //! - [`user`]: records are opened here, in place, many to a `recv`.
 //! - [`kernel`]: Linux opens the records (kernel TLS). Data comes straight into memory; what the other records mean is still
 //!   said by the [`Channel`].
@@ -13,12 +14,14 @@
 
 mod capabilities;
 pub mod kernel;
+pub mod mapped;
 pub mod plain;
 #[cfg(test)]
 mod tests;
 pub mod user;
 
 pub use capabilities::{CarriedReceiving, carried};
+pub use linerate_os::receive_mapping::Obstacle;
 
 use linerate_record::{AlertDescription, Channel, KeySource, RecordError};
 use std::{fmt, io, os::fd::BorrowedFd};

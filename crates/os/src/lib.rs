@@ -10,6 +10,7 @@
 //! | [`kernel_tls`] | what the `tls` module of Linux is asked to do, behind a trait that tests replace |
 //! | [`pages`] | memory that the kernel may be lent to send from |
 //! | [`zero_copy`] | sends without a copy, and when they are complete |
+//! | [`receive_mapping`] | receiving into a mapping, without a copy |
 //! | [`inherited`] | sockets handed over by systemd |
 //! | [`processor`] | which CPUs there are, which node they belong to, pinning a thread |
 //! | [`limits`] | the limit of open files |
@@ -42,6 +43,7 @@ mod netlink;
 pub mod pages;
 pub mod perf;
 pub mod processor;
+pub mod receive_mapping;
 mod residency;
 pub mod socket;
 mod sync;

@@ -352,6 +352,16 @@ pub fn retransmitted_share(socket: &impl AsFd) -> Option<f64> {
     (sent > 0).then(|| again as f64 / sent as f64)
 }
 
+/// Bytes of data in the segments that arrive, by the kernel's estimate (`tcpi_rcv_mss`). `None` where the system does not
+/// tell.
+#[must_use]
+pub fn received_segment_bytes(socket: &impl AsFd) -> Option<u32> {
+    // Behind eight fields of one byte, and two of four: `tcpi_snd_mss`, `tcpi_rcv_mss`.
+    let info = tcp_info::<3>(socket)?;
+    let [_, _, _, _, received @ ..] = info[2].to_ne_bytes();
+    Some(u32::from_ne_bytes(received))
+}
+
 /// Where `tcpi_bytes_sent` is, and `tcpi_bytes_retrans` behind it: ten words behind `tcpi_bytes_acked` (bytes received; six
 /// fields of four bytes; the delivery rate; three times; two fields of four bytes).
 const BYTES_SENT: usize = 25;

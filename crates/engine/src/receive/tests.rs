@@ -448,6 +448,40 @@ fn what_is_received_in_the_clear_is_what_was_sent() {
     assert_eq!(plain::turn_discarding(ours.as_fd(), &mut buffer).unwrap(), Arrival::End(End::Announced));
 }
 
+/// Every byte comes once and in order, and the counts say how; what was sent the ordinary way over loopback lies in no pages of
+/// its own.
+#[test]
+fn what_is_mapped_and_what_is_copied_is_what_was_sent() {
+    let (mut theirs, ours) = connected_pair(None).unwrap();
+    let sent = content(200_001);
+    let mut incoming = mapped::Incoming::new(ours.as_fd(), 65_536, 16_384).unwrap();
+    assert_eq!(incoming.turn(ours.as_fd(), |_| panic!("nothing came")).unwrap(), Arrival::Nothing);
+    assert_eq!(incoming.obstacle(ours.as_fd()), None, "nothing was copied");
+    let (mut data, mut sent_bytes) = (Vec::new(), 0);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while data.len() < sent.len() {
+        if let Ok(bytes) = theirs.write(&sent[sent_bytes..]) {
+            sent_bytes += bytes;
+        }
+        incoming.turn(ours.as_fd(), |bytes| data.extend_from_slice(bytes)).unwrap();
+        assert!(Instant::now() < deadline, "it stalled at {}", data.len());
+    }
+    assert!(data == sent);
+    assert_eq!(incoming.mapped_bytes() + incoming.copied_bytes(), sent.len() as u64);
+    if incoming.copied_bytes() >= incoming.mapped_bytes() {
+        let obstacle = incoming.obstacle(ours.as_fd()).expect("the kernel tells of segments");
+        assert!(obstacle.to_string().contains("segments"), "{obstacle}");
+    }
+    drop(theirs);
+    let end = loop {
+        match incoming.turn(ours.as_fd(), |_| panic!("all has come")).unwrap() {
+            Arrival::Nothing => assert!(Instant::now() < deadline),
+            other => break other,
+        }
+    };
+    assert_eq!(end, Arrival::End(End::Announced));
+}
+
 #[test]
 fn memory_shorter_than_a_record_is_refused_before_anything_is_received() {
     for mut pair in each_engine(Version::Tls13, Cipher::Aes128Gcm) {

@@ -70,7 +70,7 @@ fi
 find "$room/tree" -perm /6000 | grep . && fault "there are files that change the user"
 
 if ! command -v podman >/dev/null; then
-    echo "SKIPPED: OCI image, run by podman: podman is not installed"
+    echo "SKIPPED: podman: it is not installed, and the OCI image was not run"
     exit 77
 fi
 if ! podman "${storage[@]}" load --input "$archive" >"$room/said" 2>&1; then

@@ -134,8 +134,8 @@ impl Exports {
         }
     }
 
-    fn admit(&self, export: &Export, client: &Client) -> Result<(), Fault> {
-        export.clients().admit(client).map_err(|refusal| self.refuse(refusal))
+    fn admit(&self, export: &Export, caller: &Caller<'_>) -> Result<(), Fault> {
+        judge(export, caller).map_err(|refusal| self.refuse(refusal))
     }
 
     /// Counts what the kernel, or the rule about users, does not permit.
@@ -269,7 +269,18 @@ impl Exports {
     }
 
     fn admitted<'a>(&'a self, caller: &'a Caller<'_>) -> impl Iterator<Item = &'a Arc<Export>> {
-        self.exports.iter().filter(|export| export.clients().admit(caller.client).is_ok())
+        self.exports.iter().filter(|export| judge(export, caller).is_ok())
+    }
+}
+
+/// Whether a call may look into an export. For a MOUNT in the clear the connection need not be as good as the files' has to be
+/// ([`Caller::is_mount`]).
+fn judge(export: &Export, caller: &Caller<'_>) -> Result<(), Refusal> {
+    match export.clients().admit(caller.client) {
+        Err(Refusal::NoTls | Refusal::NoCertificate) if caller.is_mount && caller.client.tls.is_none() => {
+            Ok(())
+        }
+        judged => judged,
     }
 }
 
@@ -283,12 +294,12 @@ impl FileSystem for Exports {
 
     fn root(&self, caller: &Caller<'_>) -> Result<Object, Fault> {
         if let Some(export) = self.sole() {
-            self.admit(export, caller.client)?;
+            self.admit(export, caller)?;
             return Ok(Object(Which::Node(self.root_of(export, caller.waiting)?)));
         }
         match self.refusal(caller.client) {
-            None => Ok(Object(Which::Tree)),
-            Some((_, refusal)) => Err(self.refuse(refusal)),
+            Some((_, refusal)) if self.admitted(caller).next().is_none() => Err(self.refuse(refusal)),
+            _ => Ok(Object(Which::Tree)),
         }
     }
 
@@ -299,7 +310,7 @@ impl FileSystem for Exports {
         }
         let index = self.exports.binary_search_by_key(&said.key.export, |export| export.id());
         let export = index.ok().and_then(|index| self.exports.get(index)).ok_or(Fault::Stale)?;
-        self.admit(export, caller.client)?;
+        self.admit(export, caller)?;
         let node = if said.key == export.root_key() {
             self.root_of(export, caller.waiting)
         } else {
@@ -324,7 +335,7 @@ impl FileSystem for Exports {
             let Some(export) = export else {
                 // Why one that there is cannot be had is told: a mount would say "no such file" otherwise.
                 let hidden = self.exports.iter().find(|export| export.name().as_bytes() == name.as_bytes());
-                return Err(match hidden.map(|export| self.admit(export, caller.client)) {
+                return Err(match hidden.map(|export| self.admit(export, caller)) {
                     Some(Err(fault)) => fault,
                     _ => Fault::NotFound,
                 });

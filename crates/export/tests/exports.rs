@@ -39,7 +39,7 @@ impl Peer {
     }
 
     fn caller(&self) -> Caller<'_> {
-        Caller { client: &self.client, identity: &self.identity, waiting: Waiting::Allowed }
+        Caller { client: &self.client, identity: &self.identity, waiting: Waiting::Allowed, is_mount: false }
     }
 }
 
@@ -282,8 +282,20 @@ fn each_client_sees_the_exports_that_are_for_it() {
     assert_eq!(resolved(&exports, &certified, &handle).unwrap(), "2");
     assert_eq!(resolved(&exports, &clear, &handle), Err(Fault::WrongSecurity));
     assert_eq!(resolved(&exports, &wrong, &handle), Err(Fault::Denied));
+    // MOUNT comes in the clear, and gets the handle of what needs more; the handle alone is of no use.
+    let mounting = Caller { is_mount: true, ..clear.caller() };
+    assert_eq!(exports.exports(&mounting).unwrap().len(), 3);
+    let tree = exports.root(&mounting).unwrap();
+    for name in ["named", "secured"] {
+        let object = exports.look_up(&mounting, &tree, Name::new(name.as_bytes()).unwrap()).unwrap();
+        let handle = exports.handle(&object);
+        assert_eq!(
+            exports.resolve(&clear.caller(), handle.as_bytes()).map(|_| ()),
+            Err(Fault::WrongSecurity)
+        );
+    }
     let counted = |refusal| exports.refusals().value(refusal);
-    assert_eq!((counted(Refusal::NoTls), counted(Refusal::CertificateName)), (1, 2));
+    assert_eq!((counted(Refusal::NoTls), counted(Refusal::CertificateName)), (2, 2));
 
     // The tree's parts are file systems of their own, and lead back up to it.
     let tree = exports.root(&tls.caller()).unwrap();

@@ -11,6 +11,10 @@ pub struct Caller<'a> {
     pub identity: &'a Identity,
     /// Whether a method may wait for a disk.
     pub waiting: Waiting,
+    /// MOUNT of version 3 asks, for a handle. Linux' client calls it in the clear, whatever it mounts with then
+    /// (fs/nfs/mount_clnt.c knows no `xprtsec`). So what the connection lacks, TLS or a certificate, is no reason for a refusal
+    /// here. Who has the handle has to use it on a connection that is good enough.
+    pub is_mount: bool,
 }
 
 /// Whether a method may wait.

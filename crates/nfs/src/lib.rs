@@ -1,4 +1,4 @@
-//! NFS without I/O, read-only: versions 4.1 and 4.2 (RFC 8881, RFC 7862). From a record that a client sent to a reply that
+//! NFS without I/O, read-only: versions 4.1 and 4.2 (RFC 8881, RFC 7862), and version 3 with MOUNT (RFC 1813). From a record that a client sent to a reply that
 //! consists of bytes and of ranges of files.
 //!
 //! 1. [`Protocol::take`] reads the header of a call, and answers at once what needs no file: NULL, the question for TLS, clients and
@@ -32,6 +32,7 @@ mod name;
 mod protocol;
 mod reply;
 mod request;
+mod v3;
 mod v4;
 
 pub use attributes::{Attributes, Device, FileSystemId, Kind, Space, Time};
@@ -40,7 +41,7 @@ pub use file_system::{Access, Entry, Fault, FileSystem, Listing, ListingRequest,
 pub use handle::Handle;
 pub use limits::Limits;
 pub use name::{NAME_LIMIT_BYTES, Name, NameError};
-pub use protocol::{NFS_PROGRAM, Protocol, Step, TlsPolicy};
+pub use protocol::{MOUNT_PROGRAM, NFS_PROGRAM, Protocol, Step, TlsPolicy};
 pub use reply::{Piece, Reply, Report};
 pub use request::{Evaluated, Request};
 pub use v4::{Operations, Sizes};

@@ -3,7 +3,8 @@
 use crate::{
     Client, Identity, Limits, Sizes, System,
     reply::Draft,
-    request::{Body, Request},
+    request::{Body, Pending, Request},
+    v3,
     v4::{self, Arrival, Circumstances, Principal, State},
 };
 use linerate_rpc::{
@@ -14,6 +15,9 @@ use std::{borrow::Cow, time::Duration};
 
 /// NFS' program number (RFC 8881 section 2.5).
 pub const NFS_PROGRAM: u32 = 100_003;
+/// MOUNT's program number (RFC 1813 section 5.1).
+pub const MOUNT_PROGRAM: u32 = 100_005;
+const V3: u32 = 3;
 const V4: u32 = 4;
 const NULL: u32 = 0;
 const COMPOUND: u32 = 1;
@@ -99,14 +103,32 @@ impl Protocol {
             Credential::Tls => return denied(AuthenticationError::BadCredential),
         };
         let failed = |error| Step::Reply(reply::failed(call.transaction, error));
-        if tls == TlsPolicy::Required && client.tls.is_none() && !is_null {
+        let is_mount = call.program == MOUNT_PROGRAM;
+        if tls == TlsPolicy::Required && client.tls.is_none() && !is_null && !is_mount {
             return denied(AuthenticationError::TooWeak);
         }
+        let evaluate = |body| {
+            Step::Evaluate(Box::new(Request {
+                transaction: call.transaction,
+                identity: identity.clone(),
+                arguments: Cow::Borrowed(call.arguments.rest()),
+                body,
+            }))
+        };
         match (call.program, call.version, call.procedure) {
-            (NFS_PROGRAM, V4, NULL) => null(call.transaction),
+            (NFS_PROGRAM, V3 | V4, NULL) | (MOUNT_PROGRAM, V3, NULL) => null(call.transaction),
             (NFS_PROGRAM, V4, COMPOUND) => self.compound(&call, record.len(), identity, now),
+            (NFS_PROGRAM, V3, procedure) => match v3::Procedure::of(procedure) {
+                Some(procedure) => evaluate(Body::V3(procedure)),
+                None => failed(CallError::NoSuchProcedure),
+            },
+            (MOUNT_PROGRAM, V3, procedure) => match v3::MountProcedure::of(procedure) {
+                Some(procedure) => evaluate(Body::Mount(procedure)),
+                None => failed(CallError::NoSuchProcedure),
+            },
             (NFS_PROGRAM, V4, _) => failed(CallError::NoSuchProcedure),
-            (NFS_PROGRAM, ..) => failed(CallError::NoSuchVersion { lowest: V4, highest: V4 }),
+            (NFS_PROGRAM, ..) => failed(CallError::NoSuchVersion { lowest: V3, highest: V4 }),
+            (MOUNT_PROGRAM, ..) => failed(CallError::NoSuchVersion { lowest: V3, highest: V3 }),
             _ => failed(CallError::NoSuchProgram),
         }
     }
@@ -132,16 +154,16 @@ impl Protocol {
             Arrival::Answered => Step::Reply(whole(draft, call.transaction)),
             Arrival::Claimed(sequenced) => Step::Evaluate(Box::new(Request {
                 transaction: call.transaction,
-                call_bytes,
                 identity,
-                principal,
-                now,
                 arguments: Cow::Borrowed(call.arguments.rest()),
-                body: Body::Compound {
+                body: Body::Compound(Pending {
                     sequenced,
+                    principal,
+                    call_bytes,
+                    now,
                     behind_sequence_bytes: call.arguments.rest().len() - reader.rest().len(),
                     memories: Vec::new(),
-                },
+                }),
             })),
         }
     }

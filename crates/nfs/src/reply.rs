@@ -33,6 +33,8 @@ pub struct Reply<F> {
 /// What was asked, and what became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
+    /// The procedure's name in the RFC: `COMPOUND`, of version 3 `READ`, of MOUNT `MNT`.
+    pub procedure: &'static str,
     /// Of a COMPOUND of version 4: what it holds, up to the operation that failed.
     pub operations: Operations,
     /// The status' name in the RFC: of the operation that failed, else that of success.
@@ -147,7 +149,7 @@ mod tests {
         draft.truncate(length_bytes);
         draft.file('c', 0..8);
         draft.file('d', 1..3);
-        let report = Report { operations: Operations::default(), status: "OK" };
+        let report = Report { procedure: "READ", operations: Operations::default(), status: "OK" };
         let reply = draft.finish(report).unwrap();
         let Some(Piece::Bytes(first)) = reply.pieces.first() else { panic!("bytes come first") };
         assert_eq!(reply.length_bytes(), head as u64 + 4 + 8 + 4 + 8 + 4);

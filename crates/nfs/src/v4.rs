@@ -1,6 +1,6 @@
 //! NFS version 4, minor versions 1 and 2 (RFC 8881, RFC 7862).
 
-mod attributes;
+pub(crate) mod attributes;
 mod compound;
 mod establish;
 mod evaluate;
@@ -17,4 +17,6 @@ pub(crate) use evaluate::{Compound, Memory, evaluate};
 pub use operation::Operations;
 pub use state::Sizes;
 pub(crate) use state::{Principal, State};
-pub(crate) use status::Stop;
+
+/// The procedure's name in the RFC.
+pub(crate) const COMPOUND_LABEL: &str = "COMPOUND";

@@ -210,7 +210,12 @@ fn programs_and_versions_that_there_are_not() {
     for (program, expected) in [
         ([100_003, 4, 0], b"\0\0\0\0".as_slice()),
         ([100_003, 4, 2], b"\0\0\0\x03"),
-        ([100_003, 2, 0], b"\0\0\0\x02\0\0\0\x04\0\0\0\x04"),
+        ([100_003, 3, 0], b"\0\0\0\0"),
+        ([100_003, 3, 22], b"\0\0\0\x03"),
+        ([100_003, 2, 0], b"\0\0\0\x02\0\0\0\x03\0\0\0\x04"),
+        ([100_005, 3, 0], b"\0\0\0\0"),
+        ([100_005, 3, 6], b"\0\0\0\x03"),
+        ([100_005, 1, 0], b"\0\0\0\x02\0\0\0\x03\0\0\0\x03"),
         ([100_000, 2, 0], b"\0\0\0\x01"),
         // COMPOUND without arguments.
         ([100_003, 4, 1], b"\0\0\0\x04"),
@@ -251,6 +256,10 @@ fn tls_begins_when_it_is_asked_for() {
     assert_eq!(take(&compound, &client(), TlsPolicy::Required), ("reply", too_weak.to_vec()));
     assert_ne!(take(&compound, &in_tls, TlsPolicy::Required).1, too_weak);
     assert_ne!(take(&compound, &client(), TlsPolicy::Offered).1, too_weak);
+    // MOUNT is called in the clear by clients that then use TLS.
+    let mount = call(5, &system(1), [100_005, 3, 1], &support::bytes::text(b"/"));
+    let step = conversation.protocol.take(&mount, &client(), TlsPolicy::Required, Duration::ZERO);
+    assert!(matches!(step, Step::Evaluate(_)));
     let null = call(5, &system(1), [100_003, 4, 0], b"");
     assert_ne!(take(&null, &client(), TlsPolicy::Required).1, too_weak);
 }

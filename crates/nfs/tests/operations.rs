@@ -650,6 +650,7 @@ fn the_example_tree_is_what_the_tests_take_it_for() {
         client: &client,
         identity: &identity,
         waiting: linerate_nfs::Waiting::Allowed,
+        is_mount: false,
     };
     let kinds: Vec<_> = (0..7).map(|object| files.attributes(&caller, &object).unwrap().kind).collect();
     let [directory, file] = [Kind::Directory, Kind::File];

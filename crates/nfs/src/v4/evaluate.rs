@@ -1,6 +1,7 @@
 //! The operations of a compound, one after the other, up to the first that fails.
 
 use super::{
+    COMPOUND_LABEL,
     attributes::Subject,
     compound::{Circumstances, Header, Sequenced},
     establish,
@@ -93,7 +94,7 @@ impl<F: FileSystem> Evaluation<'_, F> {
         self.draft.bytes.fill(status, outcome.number());
         // At most as many as were announced.
         self.draft.bytes.fill(count, done as u32);
-        Ok(Report { operations: self.operations, status: outcome.label() })
+        Ok(Report { procedure: COMPOUND_LABEL, operations: self.operations, status: outcome.label() })
     }
 
     fn sequence_result(&mut self) {

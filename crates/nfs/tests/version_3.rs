@@ -217,8 +217,11 @@ fn nothing_is_written() {
     }
 }
 
-/// Numbers, names and cookies of a listing's entries; verifier; whether that is the end.
-fn listed(results: &[u8], is_plus: bool) -> (u64, Vec<(u64, Vec<u8>, u64)>, bool) {
+/// An entry's number, name and cookie.
+type Listed = (u64, Vec<u8>, u64);
+
+/// A listing's verifier; its entries; whether that is the end.
+fn listed(results: &[u8], is_plus: bool) -> (u64, Vec<Listed>, bool) {
     let mut results = Bytes(results);
     assert_eq!((results.u32(), results.u32()), (OK, 1));
     results.take(84);

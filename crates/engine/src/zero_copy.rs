@@ -53,8 +53,11 @@ impl<T> fmt::Debug for Ring<T> {
 impl<T: Lendable> Ring<T> {
     /// A ring of these slots, on a connection for which nothing was sent by `carrier` before.
     #[must_use]
-    pub fn new(slots: Vec<T>, carrier: Box<dyn ZeroCopySend>) -> Self {
+    pub fn new(slots: Vec<T>, mut carrier: Box<dyn ZeroCopySend>) -> Self {
         let ledger = Ledger::new(slots.len());
+        let memory: Vec<&Pages> = slots.iter().map(Lendable::pages).collect();
+        // Where it cannot be registered it is looked up for each send.
+        let _ = carrier.prepare(&memory);
         Self { slots, ledger, carrier, next: 0 }
     }
 

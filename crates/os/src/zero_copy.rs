@@ -1,7 +1,7 @@
 //! Sending without a copy: the kernel is lent pages, sends from them, and says when it needs them no more.
 //!
 //! Two ways, one vocabulary ([`ZeroCopySend`]): `MSG_ZEROCOPY` with its notices in the socket's error queue ([`Notices`]), and
-//! `io_uring`.
+//! `io_uring`'s `SEND_ZC` ([`Submissions`]).
 //!
 //! The kernel reads the pages until the peer has acknowledged them: what is written there meanwhile is what is sent, or sent
 //! again. Whoever lends them must leave them as they are until the completion has come; the engines have a ring for that. The
@@ -10,8 +10,10 @@
 //! Sources: `Documentation/networking/msg_zerocopy.rst`, `net/core/skbuff.c` (`msg_zerocopy_realloc`), `net/ipv4/tcp.c`.
 
 mod notices;
+mod uring;
 
 pub use notices::Notices;
+pub use uring::{Refusal, Submissions};
 
 use crate::{pages::Pages, socket::Follows};
 use std::{io, ops::Range, os::fd::BorrowedFd, time::Duration};
@@ -29,6 +31,15 @@ pub struct Completion {
 
 /// A way to send without a copy, for one connection.
 pub trait ZeroCopySend {
+    /// Names memory that sends will lend again and again, where it is of use to know that.
+    ///
+    /// # Errors
+    /// The kernel's: too much memory is locked. The memory can be lent all the same.
+    fn prepare(&mut self, memory: &[&Pages]) -> io::Result<()> {
+        let _ = memory;
+        Ok(())
+    }
+
     /// Sends what the socket takes of `range` of `memory` without waiting, and without copying it. A success has the next number.
     ///
     /// # Errors

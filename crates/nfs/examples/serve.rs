@@ -77,7 +77,10 @@ impl FileSystem for Directory {
         self.below(directory.join(OsStr::from_bytes(name.as_bytes())))
     }
 
-    fn parent(&self, _: &Caller<'_>, directory: &PathBuf) -> Result<PathBuf, Fault> {
+    fn parent(&self, caller: &Caller<'_>, directory: &PathBuf) -> Result<PathBuf, Fault> {
+        if self.attributes(caller, directory)?.kind != Kind::Directory {
+            return Err(Fault::NotDirectory);
+        }
         if *directory == self.root {
             return Err(Fault::NotFound);
         }
@@ -217,7 +220,9 @@ fn connection(
                     let evaluated = request.evaluate(protocol, files, &client, Waiting::Allowed);
                     drop(request);
                     let Evaluated::Reply(reply) = evaluated else { return Err("it did not wait".into()) };
-                    eprintln!("{} {:?} {}", client.address, reply.report.operations, reply.report.status);
+                    let report = reply.report;
+                    let (procedure, operations) = (report.procedure, report.operations);
+                    eprintln!("{} {procedure} {operations:?} {}", client.address, report.status);
                     send(&mut stream, reply)?;
                 }
                 Step::End => return Err("no call".into()),

@@ -112,7 +112,7 @@ impl<F> Draft<F> {
         if self.files.is_empty() { self.bytes.as_bytes().get(reply::ACCEPTED_BYTES..) } else { None }
     }
 
-    /// Sets the record mark.
+    /// Sets the record mark: it counts all that was written, ranges of files included (INV-RPC-1).
     pub(crate) fn finish(mut self, report: Report) -> Result<Reply<F>, TooLong> {
         reply::finish(&mut self.bytes, self.files_bytes)?;
         let mut pieces = Vec::with_capacity(1 + 2 * self.files.len());

@@ -561,7 +561,13 @@ fn readers_lock_and_writers_do_not() {
 fn nothing_is_written() {
     let mut conversation = conversation();
     for operation in [5, 6, 11, 28, 29, 34, 38, 59, 60, 62, 70, 71, 73, 75] {
-        let answer = conversation.operations(&on(&[b"file"], u32s(&[operation])));
+        // LINK, RENAME, COPY and CLONE are about the saved object, too.
+        if [11, 29, 60, 71].contains(&operation) {
+            let answer = conversation.operations(&on(&[b"file"], u32s(&[operation])));
+            assert_eq!(answer.status, NOFILEHANDLE, "{operation}");
+        }
+        let operations = [at(&[b"file"]), vec![code(op::SAVEFH), u32s(&[operation])]].concat();
+        let answer = conversation.operations(&operations);
         assert_eq!(answer.status, ROFS, "{operation}");
         // SETATTR names what it has set.
         let rest: &[u32] = if operation == op::SETATTR { &[operation, ROFS, 0] } else { &[operation, ROFS] };

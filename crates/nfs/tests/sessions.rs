@@ -286,6 +286,31 @@ fn only_who_made_a_record_confirms_it() {
 }
 
 #[test]
+fn a_record_that_nothing_confirms_is_gone_with_its_lease() {
+    let mut conversation = Conversation::new(MemoryFiles::sample());
+    let (first, second) = (conversation.exchange_id(b"one", 1), conversation.exchange_id(b"two", 1));
+    conversation.now += Limits::default().lease;
+    assert_eq!(conversation.create_session(first, CHANNEL).status, OK);
+    conversation.now += Duration::from_millis(1);
+    assert_eq!(conversation.create_session(second, CHANNEL).status, STALE_CLIENTID);
+    assert_eq!(conversation.protocol.sizes().clients, 1);
+}
+
+#[test]
+fn a_session_that_keeps_no_reply_has_none_kept() {
+    let mut conversation = Conversation::new(MemoryFiles::sample());
+    conversation.establish([0, 4096, 4096, 79, 8, 1]);
+    let kept = [conversation.sequence(1, 0, true)];
+    let answer = conversation.compound(&kept);
+    assert_eq!((answer.status, answer.count), (REP_TOO_BIG_TO_CACHE, 1));
+    // Nothing has happened to the slot.
+    assert_eq!(conversation.compound(&[conversation.sequence(1, 0, false)]).status, OK);
+    conversation.establish([0, 4096, 4096, 80, 8, 1]);
+    let kept = [conversation.sequence(1, 0, true)];
+    assert_eq!(conversation.compound(&kept).status, OK);
+}
+
+#[test]
 fn creating_a_session_is_answered_once() {
     let mut conversation = Conversation::new(MemoryFiles::sample());
     let (client, sequence) = conversation.exchange_id(b"me", 1);
@@ -443,6 +468,11 @@ fn protection_of_state_that_there_is_not() {
         (exchange(0, &[0]), BADXDR),
     ] {
         assert_eq!(conversation.compound(std::slice::from_ref(&operation)).status, status, "{operation:?}");
+    }
+    // SUPP_FENCE_OPS, which the first minor version does not have.
+    for (minor_version, status) in [(1, INVAL), (2, OK)] {
+        conversation.minor_version = minor_version;
+        assert_eq!(conversation.compound(&[exchange(4, &[0, 0])]).status, status);
     }
 }
 

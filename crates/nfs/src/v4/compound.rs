@@ -25,6 +25,11 @@ pub(crate) struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
+    /// How long a reply with SEQUENCE's result alone is: the header of RPC, the compound's, and 44 bytes.
+    fn least_reply_bytes(&self) -> usize {
+        24 + 12 + self.tag.len().next_multiple_of(4) + 44
+    }
+
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, XdrError> {
         Ok(Self {
             tag: reader.opaque(TAG_LIMIT_BYTES)?,
@@ -123,7 +128,7 @@ pub(crate) fn arrive<F>(
     } else if header.operations > 1 {
         Err(Stop::With(Status::NotOnlyOperation))
     } else {
-        establish::carry_out(operation, reader, circumstances, &mut body)
+        establish::carry_out(operation, header.minor_version, reader, circumstances, &mut body)
     };
     let status = match result {
         Ok(()) => Status::Ok,
@@ -185,6 +190,12 @@ fn enter(
     }
     if header.operations > channel.operations as usize {
         return Err(Status::TooManyOperations);
+    }
+    if header.least_reply_bytes() > channel.longest_reply_bytes as usize {
+        return Err(Status::ReplyTooBig);
+    }
+    if is_kept && header.least_reply_bytes() > channel.longest_cached_reply_bytes as usize {
+        return Err(Status::ReplyTooBigToCache);
     }
     Ok((session.enter(slot, sequence, arguments)?, sequence, slot, is_kept))
 }

@@ -16,9 +16,10 @@ const CALLBACK_SECURITY_LIMIT: usize = 16;
 const UPDATE_CONFIRMED: u32 = 0x4000_0000;
 const CONFIRMED: u32 = 0x8000_0000;
 const USE_NON_PNFS: u32 = 0x0001_0000;
-/// Flags that a client may set: SUPP_MOVED_REFER, SUPP_MOVED_MIGR, SUPP_FENCE_OPS, BIND_PRINC_STATEID, the three of pNFS, and that of an
-/// update.
-const CLIENT_FLAGS: u32 = 0x1 | 0x2 | 0x4 | 0x100 | 0x0007_0000 | UPDATE_CONFIRMED;
+/// Flags that a client may set: SUPP_MOVED_REFER, SUPP_MOVED_MIGR, BIND_PRINC_STATEID, the three of pNFS, and that of an update.
+const CLIENT_FLAGS: u32 = 0x1 | 0x2 | 0x100 | 0x0007_0000 | UPDATE_CONFIRMED;
+/// SUPP_FENCE_OPS, from minor version 2 on (RFC 7862 section 14.1).
+const CLIENT_FLAGS_MINOR_2: u32 = 0x4;
 
 /// Persistent, with a back channel, on RDMA.
 const SESSION_FLAGS: u32 = 0x7;
@@ -26,12 +27,13 @@ const SESSION_FLAGS: u32 = 0x7;
 /// Carries out one of the operations that need no session.
 pub(super) fn carry_out(
     operation: Operation,
+    minor_version: u32,
     reader: &mut Reader<'_>,
     circumstances: &Circumstances<'_>,
     writer: &mut Writer,
 ) -> Result<(), Stop> {
     match operation {
-        Operation::ExchangeId => exchange_id(reader, circumstances, writer),
+        Operation::ExchangeId => exchange_id(minor_version, reader, circumstances, writer),
         Operation::CreateSession => create_session(reader, circumstances, writer),
         Operation::DestroySession => {
             let id = SessionId(reader.array()?);
@@ -47,6 +49,7 @@ pub(super) fn carry_out(
 }
 
 fn exchange_id(
+    minor_version: u32,
     reader: &mut Reader<'_>,
     circumstances: &Circumstances<'_>,
     writer: &mut Writer,
@@ -69,7 +72,8 @@ fn exchange_id(
         reader.i64()?;
         reader.u32()?;
     }
-    if flags & !CLIENT_FLAGS != 0 {
+    let known = CLIENT_FLAGS | if minor_version >= 2 { CLIENT_FLAGS_MINOR_2 } else { 0 };
+    if flags & !known != 0 {
         return Err(Status::Invalid.into());
     }
     let exchanged = circumstances.state.exchange_id(

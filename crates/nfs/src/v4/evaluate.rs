@@ -209,18 +209,24 @@ impl<F: FileSystem> Evaluation<'_, F> {
             Operation::BindConnection => Err(Status::NotOnlyOperation.into()),
             Operation::SetSsv => Err(Status::Invalid.into()),
             Operation::ExchangeId | Operation::CreateSession | Operation::DestroyClientId => {
-                self.once(|reader, writer| establish::carry_out(operation, reader, circumstances, writer))
+                let minor_version = self.header.minor_version;
+                self.once(|reader, writer| {
+                    establish::carry_out(operation, minor_version, reader, circumstances, writer)
+                })
             }
             Operation::DestroySession => self.destroy_session(),
             _ if operation.writes() => {
                 self.object()?;
+                if operation.needs_saved() && self.saved.is_none() {
+                    return Err(Status::NoFileHandle.into());
+                }
                 Err(Status::ReadOnly.into())
             }
             _ => Err(Status::NotSupported.into()),
         }
     }
 
-    /// Carries out what changes the server's own state, unless an evaluation before this one has done that.
+    /// Carries out what changes the server's own state, unless an evaluation before this one has done that (INV-SLOT-1).
     pub(super) fn once(
         &mut self,
         change: impl FnOnce(&mut Reader<'_>, &mut Writer) -> Result<(), Stop>,

@@ -131,6 +131,11 @@ impl Operation {
         )
     }
 
+    /// Whether it is about the saved object, too.
+    pub(crate) const fn needs_saved(self) -> bool {
+        matches!(self, Self::Link | Self::Rename | Self::Copy | Self::Clone)
+    }
+
     /// Whether it would change a file or a directory.
     pub(crate) const fn writes(self) -> bool {
         matches!(

@@ -100,7 +100,7 @@ impl State {
     ) -> Result<CreatedSession, Status> {
         let mut table = locked(&self.table);
         let table = &mut *table;
-        if let Some(created) = table.clients.retried(client, sequence)? {
+        if let Some(created) = table.clients.retried(client, sequence, &self.limits, now)? {
             return Ok(created);
         }
         let created = CreatedSession {

@@ -215,8 +215,19 @@ impl Clients {
     }
 
     /// The reply to a CREATE_SESSION that was answered before.
-    pub(super) fn retried(&self, client: ClientId, sequence: u32) -> Result<Option<CreatedSession>, Status> {
+    pub(super) fn retried(
+        &mut self,
+        client: ClientId,
+        sequence: u32,
+        limits: &Limits,
+        now: Duration,
+    ) -> Result<Option<CreatedSession>, Status> {
         let record = self.by_id.get(&client).ok_or(Status::StaleClient)?;
+        // A record that nothing has confirmed is worth a lease (RFC 8881 section 18.35.4).
+        if !record.is_confirmed && record.lease.silence(now) > limits.lease {
+            self.remove(client);
+            return Err(Status::StaleClient);
+        }
         if sequence == record.next_sequence {
             return Ok(None);
         }

@@ -37,7 +37,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// `None`, if the call is to be evaluated.
+    /// `None`, if the call is to be evaluated (INV-SLOT-1).
     pub(super) fn enter(&mut self, sequence: u32, call: Fingerprint) -> Result<Option<Box<[u8]>>, Status> {
         if sequence == self.sequence.wrapping_add(1) {
             if self.is_busy {

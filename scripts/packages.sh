@@ -31,7 +31,7 @@ programs_for() {
         echo 'h2o|h2o|the test of h2o as a peer'
         echo 'caddy|caddy|the test of Caddy as a peer'
         echo 'shellcheck|shellcheck|the check of these scripts'
-        echo 'podman|podman crun|the test of the image'
+        echo 'podman|podman crun catatonit|the tests of the image and the chart'
         # Only where packages of this kind are used: elsewhere neither is of any help.
         if command -v dpkg >/dev/null; then
             echo 'dh|debhelper|the Debian package'

@@ -82,6 +82,7 @@ step "integration and interop tests" \
     cargo_test --exclude linerate-fuzz-targets --exclude linerate-guest-tests --test '*' -- --nocapture
 step "Debian package" scripts/check-deb.sh
 step "OCI image" scripts/check-image.sh
+step "Helm chart" scripts/check-chart.sh
 step "dashboard and alert rules" scripts/check-monitoring.sh
 step "conversations on tlslite-ng" timeout 600 scripts/conversations.sh
 if [ -n "${LINERATE_TEST_ALL:-}" ]; then guests_take_seconds=10800; else guests_take_seconds=2700; fi

@@ -40,6 +40,13 @@ impl Pattern {
         Self { seed }
     }
 
+    /// The stream of this number in a run with a seed: each has others.
+    #[must_use]
+    pub const fn of_stream(seed: u64, number: u32) -> Self {
+        // Far from the sums within a stream, and one-to-one.
+        Self::new(seed ^ (number as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93).rotate_left(32))
+    }
+
     fn word(self, number: u64) -> u64 {
         let sum = self.seed.wrapping_add(number.wrapping_mul(ODD));
         sum ^ (sum >> 29)
@@ -151,6 +158,14 @@ mod tests {
             assert!(Pattern::new(3).check(shift, &sound[..16]).is_err(), "{shift}");
         }
         assert!(Pattern::new(4).check(0, &sound[..2]).is_err());
+        let of_streams: HashSet<[u8; 8]> = (0..1000)
+            .map(|number| {
+                let mut first = [0; 8];
+                Pattern::of_stream(3, number).fill(0, &mut first);
+                first
+            })
+            .collect();
+        assert_eq!(of_streams.len(), 1000, "every stream begins otherwise");
         let words: HashSet<[u8; 8]> = bytes(3, 0, 1 << 20).as_chunks().0.iter().copied().collect();
         assert_eq!(words.len(), (1 << 20) / 8, "no word comes twice");
     }

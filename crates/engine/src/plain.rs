@@ -8,6 +8,7 @@
 
 use crate::{
     Fault, FileRange, Queue, Turn,
+    pattern::Pattern,
     queue::{FilePart, Part},
     source::{Change, Moment, Read, read},
 };
@@ -28,6 +29,9 @@ const PROBE_STEP_BYTES: u64 = 128 * 1024;
 
 /// What is copied together and leaves by one call, at most: whole responses up to this.
 pub const COPIED_BYTES: usize = 16 * 1024;
+
+/// What is generated together and leaves by one call, at most.
+const GENERATED_BYTES: u64 = 128 * 1024;
 
 /// The last page of a range, or what there is of it, where it is held back and copied.
 pub(crate) const LAST_BYTES: usize = 4 * 1024;
@@ -63,13 +67,17 @@ pub fn turn(
         copied_bytes += part.length_bytes();
         copied_parts += 1;
     }
-    let handed = match queue.upcoming(limit_bytes).next() {
+    let next = queue.upcoming(limit_bytes).next();
+    let handed = match next {
         None => return Ok(Turn::Sent(0)),
         Some(Part::Bytes(bytes)) if copied_parts <= 1 => {
             let asked_bytes = bytes.len() as u64;
             Handed::Over { sent: calls.send(socket, bytes, follows(queue, asked_bytes)), asked_bytes }
         }
         Some(Part::File(part)) if copied_parts == 0 => send_file(calls, socket, &part, last_page)?,
+        Some(Part::Pattern { pattern, range }) if copied_parts == 0 => {
+            send_generated(calls, socket, queue, pattern, range)
+        }
         // Memory is cleared first: no more of it than is mostly needed.
         Some(_) if copied_bytes <= LAST_BYTES as u64 => {
             send_copied::<LAST_BYTES>(calls, socket, queue, copied_bytes)?
@@ -151,6 +159,7 @@ fn send_copied<const ROOM_BYTES: usize>(
         copied_bytes += place.len();
         match part {
             Part::Bytes(bytes) => place.copy_from_slice(bytes),
+            Part::Pattern { pattern, range } => pattern.fill(range.start, place),
             Part::File(part) => {
                 let read = read(part.source.file(), &mut [IoSliceMut::new(place)], part.range.start);
                 match read.map_err(Fault::Unreadable)? {
@@ -166,6 +175,23 @@ fn send_copied<const ROOM_BYTES: usize>(
     queue.check_files(bytes)?;
     let sent = calls.send(socket, &memory[..copied_bytes], follows(queue, bytes));
     Ok(Handed::Over { sent, asked_bytes: bytes })
+}
+
+/// Generates the beginning of `range`, which comes next, in memory that the queue keeps, and sends that.
+fn send_generated(
+    calls: &(impl Calls + ?Sized),
+    socket: BorrowedFd<'_>,
+    queue: &mut Queue,
+    pattern: Pattern,
+    range: Range<u64>,
+) -> Handed {
+    let asked_bytes = (range.end - range.start).min(GENERATED_BYTES);
+    let mut memory = queue.take_spare();
+    memory.resize(asked_bytes as usize, 0);
+    pattern.fill(range.start, &mut memory);
+    let sent = calls.send(socket, &memory, follows(queue, asked_bytes));
+    queue.keep_spare(memory);
+    Handed::Over { sent, asked_bytes }
 }
 
 /// Whether something follows the next `bytes`.
@@ -263,6 +289,29 @@ mod tests {
                 received == [b"head", &body[..length as usize], b"--", &body[7..11]].concat(),
                 "{length}, {last_page:?}"
             );
+        }
+    }
+
+    #[test]
+    fn generated_bytes_arrive_at_any_length_beside_others() {
+        let pattern = Pattern::new(5);
+        for length in [0, 1, 16_384, 16_385, 131_072, 131_073, 500_001] {
+            let (ours, mut theirs) = connected_pair(Some(8192)).unwrap();
+            let mut queue = Queue::from_iter([
+                Piece::Bytes(b"head".to_vec()),
+                Piece::Pattern { pattern, range: 7..7 + length },
+                Piece::Bytes(b"--".to_vec()),
+                Piece::Pattern { pattern, range: 100..103 },
+            ]);
+            let mut received = Vec::new();
+            assert_eq!(send(&ours, &mut theirs, &mut queue, &mut received, 0, LastPage::InPlace), None);
+            drop(ours);
+            theirs.set_nonblocking(false).unwrap();
+            theirs.read_to_end(&mut received).unwrap();
+            let end = 4 + length as usize;
+            assert_eq!((&received[..4], &received[end..end + 2]), (&b"head"[..], &b"--"[..]), "{length}");
+            assert_eq!(pattern.check(7, &received[4..end]), Ok(()), "{length}");
+            assert_eq!((pattern.check(100, &received[end + 2..]), received.len()), (Ok(()), end + 5));
         }
     }
 

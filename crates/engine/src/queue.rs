@@ -3,6 +3,7 @@
 
 use crate::{
     Fault,
+    pattern::Pattern,
     source::{Moment, Source},
 };
 use std::{collections::VecDeque, fmt, ops::Range, rc::Rc, sync::Arc};
@@ -16,6 +17,14 @@ pub enum Piece {
     Shared(SharedBytes),
     /// A range of a file.
     File(FileRange),
+    /// Bytes that are generated where they are needed: the user engine has them written straight into the batch, and seals
+    /// them there.
+    Pattern {
+        /// What generates them.
+        pattern: Pattern,
+        /// What of its stream.
+        range: Range<u64>,
+    },
 }
 
 impl Piece {
@@ -28,7 +37,9 @@ impl Piece {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::Shared(shared) => shared.as_slice().len() as u64,
-            Self::File(FileRange { range, .. }) => range.end.saturating_sub(range.start),
+            Self::File(FileRange { range, .. }) | Self::Pattern { range, .. } => {
+                range.end.saturating_sub(range.start)
+            }
         }
     }
 }
@@ -85,6 +96,7 @@ impl fmt::Debug for FileRange {
 pub(crate) enum Part<'a> {
     Bytes(&'a [u8]),
     File(FilePart<'a>),
+    Pattern { pattern: Pattern, range: Range<u64> },
 }
 
 /// What comes next of a range of a file.
@@ -100,7 +112,7 @@ impl Part<'_> {
     pub(crate) fn length_bytes(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
-            Self::File(part) => part.range.end - part.range.start,
+            Self::File(FilePart { range, .. }) | Self::Pattern { range, .. } => range.end - range.start,
         }
     }
 }
@@ -162,7 +174,7 @@ impl Queue {
     pub fn is_mapped(&self) -> bool {
         let mut files = self.pieces.iter().filter_map(|piece| match piece {
             Piece::File(file) => Some(file),
-            Piece::Bytes(_) | Piece::Shared(_) => None,
+            Piece::Bytes(_) | Piece::Shared(_) | Piece::Pattern { .. } => None,
         });
         files.clone().next().is_some() && files.all(|file| file.source.mapping().is_some())
     }
@@ -171,6 +183,11 @@ impl Queue {
     #[must_use]
     pub fn take_spare(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.spare)
+    }
+
+    /// Gives memory back that [`Queue::take_spare`] gave.
+    pub(crate) fn keep_spare(&mut self, memory: Vec<u8>) {
+        self.spare = memory;
     }
 
     /// Strikes `bytes` off the front: an engine has sent them, or sealed them under numbers of their own.
@@ -231,6 +248,10 @@ impl Queue {
                 Piece::Shared(shared) => {
                     Part::Bytes(&shared.as_slice()[skip as usize..(skip + length) as usize])
                 }
+                Piece::Pattern { pattern, range } => Part::Pattern {
+                    pattern: *pattern,
+                    range: range.start + skip..range.start + skip + length,
+                },
                 Piece::File(FileRange { source, range }) => Part::File(FilePart {
                     source,
                     range: range.start + skip..range.start + skip + length,
@@ -315,11 +336,12 @@ mod tests {
             Piece::file(&files[0], 10..17),
             Piece::Bytes(Vec::new()),
             Piece::Shared(SharedBytes::of(&Arc::from(*b"--+"), 2)),
+            Piece::Pattern { pattern: Pattern::new(0), range: 5..8 },
             Piece::file(&files[1], 3..4),
         ];
         for step in 1..20 {
             let mut queue: Queue = all.iter().cloned().collect();
-            assert_eq!(queue.remaining_bytes(), 14);
+            assert_eq!(queue.remaining_bytes(), 17);
             let (mut seen, mut ends) = (Vec::new(), 0);
             while !queue.is_done() {
                 let mut taken_bytes = 0;
@@ -327,6 +349,7 @@ mod tests {
                     taken_bytes += part.length_bytes();
                     match &part {
                         Part::Bytes(bytes) => seen.extend(bytes.iter().map(|&byte| u64::from(byte))),
+                        Part::Pattern { range, .. } => seen.extend(range.clone().map(|offset| 3000 + offset)),
                         Part::File(part) => {
                             let first = std::ptr::addr_eq(Rc::as_ptr(part.source), Rc::as_ptr(&files[0]));
                             let number = if first { 1000 } else { 2000 };
@@ -337,8 +360,9 @@ mod tests {
                 }
                 queue.advance(taken_bytes);
             }
+            let head = b"head".iter().map(|&byte| u64::from(byte));
             let expected: Vec<u64> =
-                b"head".iter().map(|&b| b.into()).chain(1010..1017).chain([45, 45]).chain([2003]).collect();
+                head.chain(1010..1017).chain([45, 45]).chain(3005..3008).chain([2003]).collect();
             assert_eq!((seen, ends), (expected, 2), "step {step}");
             assert_eq!(queue.upcoming(100).count(), 0);
             let spare = queue.take_spare();

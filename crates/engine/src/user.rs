@@ -185,6 +185,15 @@ impl Batch {
                     position += length_bytes;
                     continue;
                 }
+                Part::Pattern { pattern, range } => {
+                    let mut offset = range.start;
+                    for place in &mut self.places(prefix_bytes, position, length_bytes) {
+                        pattern.fill(offset, place);
+                        offset += place.len() as u64;
+                    }
+                    position += length_bytes;
+                    continue;
+                }
                 Part::File(part) => part,
             };
             let there_bytes = if let Some(mapping) = part.source.mapping() {
@@ -268,7 +277,7 @@ impl Batch {
                     }
                     None => None,
                 },
-                None => None,
+                Some(Part::Pattern { .. }) | None => None,
             };
             let place = &mut self.bytes[record];
             match source {

@@ -75,9 +75,7 @@ fn send_sealed(combination: Combination, carrier: Make, rule_is_off: bool) -> Op
         counts: Counts::default(),
         waited_for_completions: 0,
     };
-    let mut text = vec![0; TOTAL_BYTES];
-    PATTERN.fill(0, &mut text);
-    let mut queue = Queue::from_iter([Piece::Bytes(text)]);
+    let mut queue = Queue::from_iter([Piece::Pattern { pattern: PATTERN, range: 0..TOTAL_BYTES as u64 }]);
     let sizing = Sizing { record_bytes: MAX_PLAINTEXT_BYTES, batch_bytes: BATCH_BYTES, opening_bytes: 0 };
     let deadline = patience();
     let take = |run: &mut SealedRun| {

@@ -114,6 +114,30 @@ pub enum Symlinks {
 }
 words!(Symlinks, "symlink rule", ["within" => Within, "refused" => Refused, "anywhere" => Anywhere]);
 
+/// Whether an export is for connections with TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExportTls {
+    /// For those alone.
+    #[default]
+    Require,
+    /// For those and others.
+    Offer,
+    /// For others alone.
+    Off,
+}
+words!(ExportTls, "TLS rule", ["require" => Require, "offer" => Offer, "off" => Off]);
+
+/// By whom an NFS client's permission is judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExportIdentity {
+    /// What the server's own user may read, every client may.
+    #[default]
+    Server,
+    /// In addition the user that the client states must be permitted to.
+    Client,
+}
+words!(ExportIdentity, "identity rule", ["server" => Server, "client" => Client]);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -240,7 +240,11 @@ impl<'a> Value<'a> {
 
     /// The elements of a list.
     pub(crate) fn elements(self) -> Option<impl Iterator<Item = Value<'a>>> {
-        let wanted = if self.name == "site" { "[[site]], with two brackets," } else { "a list in [ ]" };
+        let wanted = match self.name {
+            "site" => "[[site]], with two brackets,",
+            "export" => "[[export]], with two brackets,",
+            _ => "a list in [ ]",
+        };
         let array = self.node.get_ref().as_array().or_else(|| self.wrong_type(wanted))?;
         Some(array.iter().map(move |node| Value { node, ..self }))
     }

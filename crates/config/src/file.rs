@@ -8,11 +8,14 @@ use toml::de::DeTable;
 
 use crate::document::{Document, FreeEntry, Table, Value};
 use crate::keys::Section;
-use crate::rules::{Draft, Said, SiteDraft};
+use crate::rules::{Draft, ExportDraft, Said, SiteDraft};
 use crate::settings::{CalibrationFile, KernelEngine, Limits, Placement, Timeouts, Tls, UserEngine};
 use crate::site::{CacheControlRule, CertificateFiles, HeaderRule, SitePolicy};
 use crate::tls_names::{parse_group, parse_suite, parse_version};
-use crate::{AdminAddress, Error, Fault, Hsts, ListenAddress, LogTarget, Origin, site_name};
+use crate::{
+    AdminAddress, AuthorityFile, Error, ExportPolicy, Fault, Hsts, ListenAddress, LogTarget, Nfs, Origin,
+    export, site_name,
+};
 use linerate_faults::Unclosed;
 
 const SECOND_MS: u64 = 1_000;
@@ -113,6 +116,13 @@ fn read_top(table: Table<'_>) -> Draft {
         })
     });
     draft.sites = sites.unwrap_or_default();
+    if let Some(nfs) = section("nfs", Section::Nfs) {
+        read_nfs(nfs, &mut draft.nfs);
+    }
+    let exports = table
+        .value("export")
+        .and_then(|exports| exports.list(|export| Some(read_export(export.table(Section::Export)?))));
+    draft.exports = exports.unwrap_or_default();
     draft.default_certificates = default_certificates;
     draft
 }
@@ -232,6 +242,26 @@ fn read_site(table: Table<'_>, policy: &SitePolicy, certificates: &[CertificateF
     table_certificates(table, &mut site.certificates);
     read_policy(table, &mut site.policy);
     site
+}
+
+fn read_nfs(table: Table<'_>, nfs: &mut Nfs) {
+    table_certificates(table, &mut nfs.certificates);
+    table.set("client_authorities", &mut nfs.client_authorities, |value| {
+        Some(Some(AuthorityFile { path: value.path()?, origin: value.origin() }))
+    });
+}
+
+fn read_export(table: Table<'_>) -> ExportDraft {
+    let mut policy = ExportPolicy::default();
+    table.set("tls", &mut policy.tls, Value::parsed);
+    table.set("networks", &mut policy.networks, |value| value.list(Value::parsed));
+    table.set("certificate", &mut policy.certificate, |value| value.boolean().map(Some));
+    table
+        .set("clients", &mut policy.clients, |value| value.list(|name| name.parsed_by(export::parse_client)));
+    table.set("identity", &mut policy.identity, Value::parsed);
+    let name = table.value("name").and_then(|value| said(value, value.parsed_by(export::parse_name)?));
+    let directory = table.value("directory").and_then(|value| said(value, value.path()?));
+    ExportDraft { origin: table.origin(), name, directory, policy }
 }
 
 fn table_certificates(table: Table<'_>, certificates: &mut Vec<CertificateFiles>) {

@@ -2,16 +2,16 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use linerate_suite::Version;
 
-use crate::rules::{Draft, Said, SiteDraft};
+use crate::rules::{Draft, ExportDraft, Said, SiteDraft};
 use crate::settings::CalibrationFile;
 use crate::site::CertificateFiles;
 use crate::{
-    CipherSuites, CpuList, EngineChoice, Fault, Groups, Hsts, ListenAddress, LogFormat, LogTarget, Origin,
-    Symlinks,
+    AuthorityFile, CipherSuites, CpuList, EngineChoice, ExportArgument, ExportPolicy, ExportTls, Fault,
+    Groups, Hsts, ListenAddress, LogFormat, LogTarget, Origin, Symlinks,
 };
 
 /// What the command line said, already parsed. Paths are relative to the current folder. The rules by which flags
@@ -52,6 +52,22 @@ pub struct Flags {
     pub symlinks: Option<Symlinks>,
     /// `--hsts`, for every site.
     pub hsts: Option<Hsts>,
+    /// Those of `linerate nfs`; `None` for all other commands.
+    pub nfs: Option<NfsFlags>,
+}
+
+/// What the command line of `linerate nfs` said beside. [`Flags::certificates`] are shown to NFS clients then, and
+/// [`Flags::listen`] is about NFS where it says nothing else.
+#[derive(Clone, Debug, Default)]
+pub struct NfsFlags {
+    /// DIR: the only export.
+    pub directory: Option<PathBuf>,
+    /// `--export`: instead of the file's exports.
+    pub exports: Vec<ExportArgument>,
+    /// `--clients`
+    pub client_authorities: Option<PathBuf>,
+    /// `--tls`, for the exports that say nothing of it.
+    pub tls: Option<ExportTls>,
 }
 
 impl Flags {
@@ -59,8 +75,11 @@ impl Flags {
     pub(crate) fn apply(&self, draft: &mut Draft) -> Result<(), Fault> {
         if !self.listen.is_empty() {
             let origin = Origin::Flag("--listen");
-            draft.listeners =
-                Some(self.listen.iter().flat_map(|address| address.listeners(&origin)).collect());
+            let addresses = self.listen.iter().map(|address| match self.nfs {
+                Some(_) => address.for_nfs(),
+                None => *address,
+            });
+            draft.listeners = Some(addresses.flat_map(|address| address.listeners(&origin)).collect());
         }
         replace(&mut draft.admin, self.admin, "--admin");
         replace(&mut draft.workers, self.workers, "--workers");
@@ -78,7 +97,10 @@ impl Flags {
             draft.cipher_suites_origin = Some(Origin::Flag("--ciphers"));
         }
         draft.tls.groups = self.groups.clone().or_else(|| draft.tls.groups.take());
-        self.apply_to_default_site(draft)?;
+        match &self.nfs {
+            Some(nfs) => nfs.apply(draft, &self.certificate_files()),
+            None => self.apply_to_default_site(draft)?,
+        }
         draft.sites.iter_mut().for_each(|site| self.apply_to_site(site));
         Ok(())
     }
@@ -96,15 +118,19 @@ impl Flags {
             site.root = Some(Said { value: directory.clone(), origin: Origin::Flag("DIR") });
         }
         if !self.certificates.is_empty() {
-            let pairs = self.certificates.iter().map(|(certificate, key)| CertificateFiles {
-                certificate: certificate.clone(),
-                key: key.clone(),
-                origin: Origin::Flag("--cert"),
-                key_origin: Origin::Flag("--key"),
-            });
-            site.certificates = pairs.collect();
+            site.certificates = self.certificate_files();
         }
         Ok(())
+    }
+
+    fn certificate_files(&self) -> Vec<CertificateFiles> {
+        let pairs = self.certificates.iter().map(|(certificate, key)| CertificateFiles {
+            certificate: certificate.clone(),
+            key: key.clone(),
+            origin: Origin::Flag("--cert"),
+            key_origin: Origin::Flag("--key"),
+        });
+        pairs.collect()
     }
 
     /// The site without names, else the only one; else a new one if there is a DIR for it or no other.
@@ -131,6 +157,42 @@ impl Flags {
         site.policy.dotfiles |= self.dotfiles;
         site.policy.symlinks = self.symlinks.unwrap_or(site.policy.symlinks);
         site.policy.hsts = self.hsts.or(site.policy.hsts);
+    }
+}
+
+impl NfsFlags {
+    fn apply(&self, draft: &mut Draft, certificates: &[CertificateFiles]) {
+        if !certificates.is_empty() {
+            draft.nfs.certificates = certificates.to_vec();
+        }
+        if let Some(path) = &self.client_authorities {
+            let origin = Origin::Flag("--clients");
+            draft.nfs.client_authorities = Some(AuthorityFile { path: path.clone(), origin });
+        }
+        let of_directory = self.directory.iter().map(|directory| {
+            let policy = ExportPolicy { tls: self.tls.unwrap_or_default(), ..ExportPolicy::default() };
+            export(None, directory, policy, Origin::Flag("DIR"))
+        });
+        let named = self.exports.iter().map(|argument| {
+            let tls = argument.tls.or(self.tls).unwrap_or_default();
+            let policy = ExportPolicy { tls, ..argument.policy.clone() };
+            export(Some(&argument.name), &argument.directory, policy, Origin::Flag("--export"))
+        });
+        let said: Vec<ExportDraft> = of_directory.chain(named).collect();
+        if !said.is_empty() {
+            draft.exports = said;
+        } else if let Some(tls) = self.tls {
+            draft.exports.iter_mut().for_each(|export| export.policy.tls = tls);
+        }
+    }
+}
+
+fn export(name: Option<&String>, directory: &Path, policy: ExportPolicy, origin: Origin) -> ExportDraft {
+    ExportDraft {
+        name: name.map(|name| Said { value: name.clone(), origin: origin.clone() }),
+        directory: Some(Said { value: directory.to_owned(), origin: origin.clone() }),
+        origin,
+        policy,
     }
 }
 

@@ -23,6 +23,10 @@ pub enum Section {
     Site,
     /// `[site_defaults]`, which has the keys of `[[site]]` but `names` and `root`
     SiteDefaults,
+    /// `[nfs]`
+    Nfs,
+    /// `[[export]]`
+    Export,
     /// An entry of `certificates`
     Certificates,
     /// `hsts`
@@ -35,7 +39,7 @@ pub enum Section {
 
 impl Section {
     /// The sections that are tables at the top of the file.
-    pub(crate) const AT_TOP: [(&'static str, Section); 8] = [
+    pub(crate) const AT_TOP: [(&'static str, Section); 10] = [
         ("tls", Section::Tls),
         ("limits", Section::Limits),
         ("timeouts", Section::Timeouts),
@@ -44,6 +48,8 @@ impl Section {
         ("placement", Section::Placement),
         ("site_defaults", Section::SiteDefaults),
         ("site", Section::Site),
+        ("nfs", Section::Nfs),
+        ("export", Section::Export),
     ];
 
     /// How the file writes it, and what it is about.
@@ -70,6 +76,10 @@ impl Section {
                 "[site_defaults]",
                 "The keys of [[site]] but names and root, for every site that does not have the key itself.",
             ),
+            Section::Nfs => ("[nfs]", "What all exports share."),
+            Section::Export => {
+                ("[[export]]", "A directory that NFS clients see, read-only; one block an export.")
+            }
             Section::Certificates => {
                 ("certificates = [{ ... }]", "A pair of PEM files; several for several algorithms.")
             }
@@ -99,6 +109,8 @@ impl Section {
             Section::Placement => "placement.",
             Section::Site => "site.",
             Section::SiteDefaults => "site_defaults.",
+            Section::Nfs => "nfs.",
+            Section::Export => "export.",
             Section::Certificates => "certificates.",
             Section::Hsts => "hsts.",
             Section::Headers => "headers.",
@@ -156,11 +168,11 @@ pub const KEYS: &[Key] = &[
     key(
         Section::Top,
         "listen",
-        "list of [https://|http://|redirect://]HOST:PORT",
-        "(localhost:8443 without certificates, *:8443 with)",
+        "list of [https://|http://|redirect://|nfs://]HOST:PORT",
+        "(for sites localhost:8443 without certificates, *:8443 with; for exports port 2049 likewise)",
         r#"["*:443", "redirect://*:80"]"#,
         "Where to listen. HOST is an IP address, localhost or * (both of IPv4 and IPv6). Without scheme it is TLS; \
-         http:// serves in the clear, redirect:// sends clients to the first TLS listener's port.",
+         http:// serves in the clear, redirect:// sends clients to the first TLS listener's port, nfs:// serves exports.",
     ),
     key(
         Section::Top,
@@ -588,6 +600,81 @@ pub const KEYS: &[Key] = &[
         "[]",
         r#"[{ path = "*.m4s", value = "public, max-age=31536000, immutable" }]"#,
         "The Cache-Control header by path.",
+    ),
+    key(
+        Section::Nfs,
+        "certificates",
+        "list of { certificate, key }",
+        "(a development certificate)",
+        r#"[{ certificate = "nfs.pem", key = "nfs-key.pem" }]"#,
+        "Certificates that NFS clients are shown; several for several algorithms.",
+    ),
+    key(
+        Section::Nfs,
+        "client_authorities",
+        "path",
+        "(none)",
+        r#""clients-ca.pem""#,
+        "The authorities (PEM) whose word about clients is taken. Every NFS client with TLS is asked for a certificate then.",
+    ),
+    key(
+        Section::Export,
+        "name",
+        "string",
+        "(none)",
+        r#""media""#,
+        "What clients mount, SERVER:/NAME; without a name it is SERVER:/, and no other export may be beside it. Clients keep \
+         their files over a restart as long as the name stays.",
+    ),
+    key(
+        Section::Export,
+        "directory",
+        "path",
+        "(required)",
+        r#""/srv/media""#,
+        "The folder. Mount points and subvolumes beneath it are not shown; symbolic links are the client's to follow.",
+    ),
+    key(
+        Section::Export,
+        "tls",
+        "\"require\", \"offer\" or \"off\"",
+        r#""require""#,
+        r#""offer""#,
+        "Whether connections must have TLS, may, or must not.",
+    ),
+    key(
+        Section::Export,
+        "networks",
+        "list of addresses and networks",
+        "[]",
+        r#"["10.0.0.0/8"]"#,
+        "Where clients may be; none is anywhere.",
+    ),
+    key(
+        Section::Export,
+        "certificate",
+        BOOLEAN,
+        "(true where client_authorities is set and tls is \"require\")",
+        "false",
+        "Whether a client must show a certificate of client_authorities.",
+    ),
+    key(
+        Section::Export,
+        "clients",
+        "list of names",
+        "[]",
+        r#"["*.lab.example.org"]"#,
+        "The names of which a client's certificate must have one: in its subjectAltName, or its common name where it has none. \
+         * stands for one label.",
+    ),
+    key(
+        Section::Export,
+        "identity",
+        "\"server\" or \"client\"",
+        r#""server""#,
+        r#""client""#,
+        "By whom permission is judged: server lets every client read what the server's own user may; client also asks the \
+         permission bits about the user that the client states (root counts as nobody). Nobody but the client vouches for that.",
     ),
     key(
         Section::Certificates,

@@ -22,8 +22,9 @@
 //! * `--no-listing`, `--dotfiles`, `--symlinks` and `--hsts` concern every site.
 //!
 //! # What is listened on when nothing says so
-//! `localhost:8443` (127.0.0.1 and ::1) without certificates, because a development certificate is good for nothing
-//! else; `*:8443` (0.0.0.0 and ::) with certificates. The port is the same, and never a privileged one.
+//! For sites `localhost:8443` (127.0.0.1 and ::1) without certificates, because a development certificate is good for
+//! nothing else; `*:8443` (0.0.0.0 and ::) with certificates. The port is the same, and never a privileged one. For exports
+//! port 2049, by the same rule; `*` also where no export has TLS.
 
 // What the network sends must not end a thread: a fault is a value (INV-PEER-1).
 #![cfg_attr(
@@ -35,6 +36,7 @@ mod choice;
 mod cpu_list;
 mod document;
 mod error;
+mod export;
 mod file;
 mod flags;
 mod header;
@@ -51,10 +53,11 @@ mod source;
 mod tls_names;
 mod verify;
 
-pub use choice::{EngineChoice, LogFormat, Symlinks};
+pub use choice::{EngineChoice, ExportIdentity, ExportTls, LogFormat, Symlinks};
 pub use cpu_list::{CpuList, cpu_ranges};
 pub use error::{Error, Fault, Origin, Position};
-pub use flags::Flags;
+pub use export::{AuthorityFile, Export, ExportArgument, ExportPolicy, Nfs};
+pub use flags::{Flags, NfsFlags};
 pub use header::Hsts;
 pub use keys::{KEYS, Key, Section};
 pub use listen::{AdminAddress, ListenAddress, Listener, ListenerKind};

@@ -16,6 +16,8 @@ pub enum ListenerKind {
     Plaintext,
     /// Answers in the clear with a redirect to the same place on the first TLS listener's port.
     Redirect,
+    /// Serves NFS; with TLS if the client asks for it in the clear (RFC 9289).
+    Nfs,
 }
 
 impl ListenerKind {
@@ -26,6 +28,7 @@ impl ListenerKind {
             ListenerKind::Tls => "https",
             ListenerKind::Plaintext => "http",
             ListenerKind::Redirect => "redirect",
+            ListenerKind::Nfs => "nfs",
         }
     }
 }
@@ -61,7 +64,7 @@ enum Host {
     Address(SocketAddr),
 }
 
-/// A listener as it is written: `[https://|http://|redirect://]HOST:PORT`, HOST an IP address, `localhost` or `*`.
+/// A listener as it is written: `[https://|http://|redirect://|nfs://]HOST:PORT`, HOST an IP address, `localhost` or `*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenAddress {
     kind: ListenerKind,
@@ -78,6 +81,15 @@ impl ListenAddress {
     /// `*:PORT` over TLS.
     pub(crate) fn any(port: u16) -> Self {
         ListenAddress { kind: ListenerKind::Tls, host: Host::Any, port }
+    }
+
+    /// The same for NFS, if no scheme says otherwise.
+    #[must_use]
+    pub fn for_nfs(self) -> Self {
+        ListenAddress {
+            kind: if self.kind == ListenerKind::Tls { ListenerKind::Nfs } else { self.kind },
+            ..self
+        }
     }
 
     /// The sockets it stands for: two for `*` and `localhost`, else one.
@@ -104,10 +116,11 @@ impl FromStr for ListenAddress {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        const SCHEMES: [(&str, ListenerKind); 3] = [
+        const SCHEMES: [(&str, ListenerKind); 4] = [
             ("https", ListenerKind::Tls),
             ("http", ListenerKind::Plaintext),
             ("redirect", ListenerKind::Redirect),
+            ("nfs", ListenerKind::Nfs),
         ];
         let (kind, address) = match text.split_once("://") {
             Some((scheme, address)) => (choose("scheme", scheme, &SCHEMES, "")?, address),
@@ -117,7 +130,7 @@ impl FromStr for ListenAddress {
             let hint = address_hint(address);
             Error::value(format!(
                 "\"{}\" is no address to listen on{hint}: write HOST:PORT, HOST being an IP address ([..] around IPv6), \
-                 localhost or *; http:// or redirect:// in front for plaintext",
+                 localhost or *; http:// or redirect:// in front for plaintext, nfs:// for NFS",
                 shortened(text)
             ))
         })?;

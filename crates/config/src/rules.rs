@@ -8,11 +8,14 @@ use std::path::PathBuf;
 use crate::settings::{AccessLog, KernelEngine, Limits, Placement, Settings, Timeouts, Tls, UserEngine};
 use crate::site::{CertificateFiles, Site, SitePolicy};
 use crate::{
-    CpuList, EngineChoice, Fault, ListenAddress, Listener, ListenerKind, LogFormat, LogTarget, Origin,
+    CpuList, EngineChoice, Export, ExportPolicy, ExportTls, Fault, ListenAddress, Listener, ListenerKind,
+    LogFormat, LogTarget, Nfs, Origin,
 };
 
 /// The port that is listened on when nothing says so.
 const DEFAULT_PORT: u16 = 8443;
+/// The same for NFS: the port that clients ask if nothing says so.
+const DEFAULT_NFS_PORT: u16 = 2049;
 
 /// A value and where it was said.
 #[derive(Clone, Debug)]
@@ -37,6 +40,15 @@ impl SiteDraft {
     }
 }
 
+/// An export of which some things may not have been said yet.
+#[derive(Clone, Debug)]
+pub(crate) struct ExportDraft {
+    pub(crate) origin: Origin,
+    pub(crate) name: Option<Said<String>>,
+    pub(crate) directory: Option<Said<PathBuf>>,
+    pub(crate) policy: ExportPolicy,
+}
+
 /// What was said by file and flags.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
@@ -59,6 +71,8 @@ pub(crate) struct Draft {
     pub(crate) default_policy: SitePolicy,
     pub(crate) default_certificates: Vec<CertificateFiles>,
     pub(crate) sites: Vec<SiteDraft>,
+    pub(crate) nfs: Nfs,
+    pub(crate) exports: Vec<ExportDraft>,
 }
 
 impl Draft {
@@ -83,6 +97,8 @@ impl Draft {
             default_policy: SitePolicy::default(),
             default_certificates: Vec::new(),
             sites: Vec::new(),
+            nfs: Nfs::default(),
+            exports: Vec::new(),
         }
     }
 
@@ -95,7 +111,10 @@ impl Draft {
         self.check_cipher_suites(&mut faults);
         self.check_names(&mut faults);
         self.check_certificates(&listeners, &mut faults);
+        self.check_that_each_serves(&listeners, &mut faults);
+        self.check_exports(&mut faults);
         let sites = self.finished_sites(&mut faults);
+        let exports = self.finished_exports(&mut faults);
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -108,6 +127,8 @@ impl Draft {
             engine: self.engine,
             tls: self.tls,
             sites,
+            nfs: self.nfs,
+            exports,
             limits: self.limits,
             timeouts: self.timeouts,
             access_log: self.access_log.map(|log| AccessLog {
@@ -123,12 +144,20 @@ impl Draft {
 
     /// A development certificate is good for this machine only; a real one is meant to be seen from elsewhere.
     fn default_listeners(&self) -> Vec<Listener> {
-        let address = if self.sites.iter().any(|site| !site.certificates.is_empty()) {
-            ListenAddress::any(DEFAULT_PORT)
-        } else {
-            ListenAddress::localhost(DEFAULT_PORT)
+        let address = |is_public, port| {
+            if is_public { ListenAddress::any(port) } else { ListenAddress::localhost(port) }
         };
-        address.listeners(&Origin::Default)
+        let mut addresses = Vec::new();
+        if !self.sites.is_empty() || self.exports.is_empty() {
+            let is_public = self.sites.iter().any(|site| !site.certificates.is_empty());
+            addresses.push(address(is_public, DEFAULT_PORT));
+        }
+        if !self.exports.is_empty() {
+            let has_tls = self.exports.iter().any(|export| export.policy.tls != ExportTls::Off);
+            let is_public = !self.nfs.certificates.is_empty() || !has_tls;
+            addresses.push(address(is_public, DEFAULT_NFS_PORT).for_nfs());
+        }
+        addresses.iter().flat_map(|address| address.listeners(&Origin::Default)).collect()
     }
 
     fn check_listeners(&self, listeners: &[Listener], faults: &mut Vec<Fault>) {
@@ -212,9 +241,86 @@ impl Draft {
         }
     }
 
+    /// Every listener has something to serve, and everything a listener.
+    fn check_that_each_serves(&self, listeners: &[Listener], faults: &mut Vec<Fault>) {
+        let is_nfs = |listener: &&Listener| listener.kind == ListenerKind::Nfs;
+        if let (true, Some(listener)) = (self.exports.is_empty(), listeners.iter().find(is_nfs)) {
+            push(faults, &listener.origin, format!("{listener} has nothing to serve: add an [[export]]"));
+        }
+        if let (true, false, Some(listener)) = (
+            self.sites.is_empty(),
+            self.exports.is_empty(),
+            listeners.iter().find(|listener| !is_nfs(listener)),
+        ) {
+            push(faults, &listener.origin, format!("{listener} has nothing to serve: add a [[site]]"));
+        }
+        if let (Some(export), None) = (self.exports.first(), listeners.iter().find(is_nfs)) {
+            let message = "no listener serves exports: add one, like nfs://*:2049";
+            push(faults, &export.origin, message);
+        }
+        if let (Some(site), true) = (self.sites.first(), listeners.iter().all(|listener| is_nfs(&listener))) {
+            push(faults, &site.origin, "no listener serves sites: add one, like https://*:443");
+        }
+    }
+
+    fn check_exports(&self, faults: &mut Vec<Fault>) {
+        let mut seen: HashMap<&str, &Origin> = HashMap::new();
+        for export in &self.exports {
+            let Some(name) = &export.name else {
+                if self.exports.len() > 1 {
+                    let message = "this export has no name, which makes it the root of all that clients see: give it a name, or \
+                                   make it the only one";
+                    push(faults, &export.origin, message);
+                }
+                continue;
+            };
+            if let Some(first) = seen.get(name.value.as_str()) {
+                push(faults, &name.origin, format!("the export {} is there already, at {first}", name.value));
+            } else {
+                seen.insert(&name.value, &name.origin);
+            }
+        }
+        for ExportDraft { origin, policy, .. } in &self.exports {
+            let wants_certificate = policy.certificate == Some(true) || !policy.clients.is_empty();
+            if wants_certificate && self.nfs.client_authorities.is_none() {
+                let message = "this export wants client certificates, but nobody says whose: set client_authorities in [nfs]";
+                push(faults, origin, message);
+            }
+            if wants_certificate && policy.tls == ExportTls::Off {
+                push(faults, origin, "this export wants client certificates, but has no TLS to show them in");
+            }
+            if policy.certificate == Some(false) && !policy.clients.is_empty() {
+                push(
+                    faults,
+                    origin,
+                    "this export names clients, and says that they need no certificate to show a name in",
+                );
+            }
+        }
+    }
+
+    fn finished_exports(&mut self, faults: &mut Vec<Fault>) -> Vec<Export> {
+        let mut exports = Vec::with_capacity(self.exports.len());
+        for export in self.exports.drain(..) {
+            let Some(directory) = export.directory else {
+                push(faults, &export.origin, "export.directory is missing: the folder to export");
+                continue;
+            };
+            exports.push(Export {
+                name: export.name.map(|name| name.value).unwrap_or_default(),
+                directory: directory.value,
+                directory_origin: directory.origin,
+                policy: export.policy,
+            });
+        }
+        exports
+    }
+
     fn finished_sites(&mut self, faults: &mut Vec<Fault>) -> Vec<Site> {
-        if self.sites.is_empty() {
-            push(faults, &self.origin, "nothing to serve: give DIR, or a [[site]] with a root");
+        if self.sites.is_empty() && self.exports.is_empty() {
+            let message =
+                "nothing to serve: give DIR, or a [[site]] with a root, or an [[export]] with a directory";
+            push(faults, &self.origin, message);
         }
         let mut sites = Vec::with_capacity(self.sites.len());
         for site in self.sites.drain(..) {

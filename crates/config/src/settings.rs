@@ -10,8 +10,8 @@ use linerate_http::{DEFAULT_RANGES_LIMIT, RequestLimits};
 use linerate_suite::Version;
 
 use crate::{
-    CipherSuites, CpuList, EngineChoice, Error, Groups, Listener, ListenerKind, LogFormat, Network, Origin,
-    Site,
+    CipherSuites, CpuList, EngineChoice, Error, Export, ExportTls, Groups, Listener, ListenerKind, LogFormat,
+    Network, Nfs, Origin, Site,
 };
 
 /// Everything the operator said, or the default where nothing was said.
@@ -31,8 +31,12 @@ pub struct Settings {
     pub engine: EngineChoice,
     /// How TLS is spoken.
     pub tls: Tls,
-    /// What is served. Never empty; at most one has no names; no name is there twice.
+    /// What is served over HTTP; at most one has no names; no name is there twice. Empty only where there are exports.
     pub sites: Vec<Site>,
+    /// What all exports share.
+    pub nfs: Nfs,
+    /// What is served over NFS; no name is there twice. Empty only where there are sites.
+    pub exports: Vec<Export>,
     /// Bounds on what clients can take.
     pub limits: Limits,
     /// How long things may take.
@@ -48,11 +52,28 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Whether TLS is to be served with the development certificate: there is a TLS listener and no site brings
-    /// certificates.
+    /// Whether something is to be served with the development certificate: sites or exports.
     #[must_use]
     pub fn needs_development_certificate(&self) -> bool {
+        self.sites_need_development_certificate() || self.exports_need_development_certificate()
+    }
+
+    /// Whether sites are: there is a TLS listener and no site brings certificates.
+    #[must_use]
+    pub fn sites_need_development_certificate(&self) -> bool {
         self.https_port().is_some() && self.sites.iter().all(|site| site.certificates.is_empty())
+    }
+
+    /// Whether exports are: one has TLS, and no certificates are named for NFS.
+    #[must_use]
+    pub fn exports_need_development_certificate(&self) -> bool {
+        self.serves_nfs_over_tls() && self.nfs.certificates.is_empty()
+    }
+
+    /// Whether an export has TLS.
+    #[must_use]
+    pub fn serves_nfs_over_tls(&self) -> bool {
+        self.exports.iter().any(|export| export.policy.tls != ExportTls::Off)
     }
 
     /// The port that redirects lead to: the first TLS listener's. `Some` wherever there is a redirect listener.

@@ -4,7 +4,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use crate::{AccessLog, CalibrationFile, CertificateFiles, Error, Fault, LogTarget, Origin, Settings, Site};
+use crate::{
+    AccessLog, AuthorityFile, CalibrationFile, CertificateFiles, Error, Fault, LogTarget, Origin, Settings,
+};
 
 impl Settings {
     /// Checks that every root is a folder that can be read, every certificate and key and the calibration a file that can
@@ -15,10 +17,21 @@ impl Settings {
     pub fn verify_files(&self) -> Result<(), Error> {
         let mut faults = Vec::new();
         for site in &self.sites {
-            verify_root(site, &mut faults);
+            verify_folder(&site.root, &site.root_origin, "served", &mut faults);
             for pair in &site.certificates {
                 verify_pair(pair, &mut faults);
             }
+        }
+        for export in &self.exports {
+            verify_folder(&export.directory, &export.directory_origin, "exported", &mut faults);
+        }
+        for pair in &self.nfs.certificates {
+            verify_pair(pair, &mut faults);
+        }
+        if let Some(AuthorityFile { path, origin }) = &self.nfs.client_authorities
+            && let Err(reason) = readable_file(path)
+        {
+            push(&mut faults, origin, format!("the authorities {} cannot be read: {reason}", path.display()));
         }
         if let Some(CalibrationFile { path, origin }) = &self.placement.calibration
             && let Err(reason) = readable_file(path)
@@ -36,18 +49,14 @@ impl Settings {
     }
 }
 
-fn verify_root(site: &Site, faults: &mut Vec<Fault>) {
-    let reason = match fs::metadata(&site.root) {
+fn verify_folder(folder: &Path, origin: &Origin, what: &str, faults: &mut Vec<Fault>) {
+    let reason = match fs::metadata(folder) {
         Ok(metadata) if !metadata.is_dir() => Some("it is no folder".to_owned()),
-        Ok(_) => fs::read_dir(&site.root).err().map(|error| error.to_string()),
+        Ok(_) => fs::read_dir(folder).err().map(|error| error.to_string()),
         Err(error) => Some(error.to_string()),
     };
     if let Some(reason) = reason {
-        push(
-            faults,
-            &site.root_origin,
-            format!("the folder {} cannot be served: {reason}", site.root.display()),
-        );
+        push(faults, origin, format!("the folder {} cannot be {what}: {reason}", folder.display()));
     }
 }
 

@@ -236,7 +236,10 @@ fn sites_that_are_wrong() {
 #[test]
 fn values_that_contradict_each_other() {
     for (text, message) in [
-        ("workers = 1", "f:1:1: nothing to serve: give DIR, or a [[site]] with a root"),
+        (
+            "workers = 1",
+            "f:1:1: nothing to serve: give DIR, or a [[site]] with a root, or an [[export]] with a directory",
+        ),
         (
             "cpus = \"0-1\"\nworkers = 3\n[[site]]\nroot = \"r\"",
             "f:2:11: 3 workers cannot each have a CPU of their own: cpus (0-1) lists 2",
@@ -269,6 +272,38 @@ fn values_that_contradict_each_other() {
         (
             "[[site]]\nroot = \"a\"\ncertificates = [{ certificate = \"c\", key = \"k\" }]\n[[site]]\nnames = [\"b.org\"]\nroot = \"b\"",
             "f:4:1: this site has no certificates, but others have: add certificates here or in [site_defaults]",
+        ),
+        (
+            "[[export]]\ndirectory = \"a\"\n[[export]]\nname = \"b\"\ndirectory = \"b\"",
+            "f:1:1: this export has no name, which makes it the root of all that clients see: give it a name, or make it \
+             the only one",
+        ),
+        (
+            "[[export]]\nname = \"b\"\ndirectory = \"a\"\n[[export]]\nname = \"b\"\ndirectory = \"b\"",
+            "f:5:8: the export b is there already, at f:2:8",
+        ),
+        ("[[export]]\nname = \"b\"", "f:1:1: export.directory is missing: the folder to export"),
+        (
+            "[[export]]\ndirectory = \"a\"\nclients = [\"a.example\"]",
+            "f:1:1: this export wants client certificates, but nobody says whose: set client_authorities in [nfs]",
+        ),
+        (
+            "[nfs]\nclient_authorities = \"a\"\n[[export]]\ndirectory = \"a\"\ncertificate = true\ntls = \"off\"",
+            "f:3:1: this export wants client certificates, but has no TLS to show them in",
+        ),
+        (
+            "[nfs]\nclient_authorities = \"a\"\n[[export]]\ndirectory = \"a\"\ncertificate = false\nclients = [\"a\"]",
+            "f:3:1: this export names clients, and says that they need no certificate to show a name in",
+        ),
+        (
+            "listen = [\"nfs://*:2049\"]\n[[site]]\nroot = \"r\"",
+            "f:1:11: nfs://0.0.0.0:2049 has nothing to serve: add an [[export]]\n\
+             f:2:1: no listener serves sites: add one, like https://*:443",
+        ),
+        (
+            "listen = [\"*:443\"]\n[[export]]\ndirectory = \"d\"",
+            "f:1:11: https://0.0.0.0:443 has nothing to serve: add a [[site]]\n\
+             f:2:1: no listener serves exports: add one, like nfs://*:2049",
         ),
     ] {
         assert_eq!(said(text), message, "{text}");

@@ -4,6 +4,9 @@ use std::path::Path;
 
 use linerate_config::{Flags, KEYS, Key, Section, Settings};
 
+/// Whose certificates exports may ask for.
+const EXPORT_AUTHORITIES: &str = "[nfs]\nclient_authorities = \"a\"\n";
+
 /// A file that says `value` for `key`, and else only what has to be said.
 fn file_with(key: &Key, value: &str) -> String {
     let Key { section, name, .. } = key;
@@ -16,6 +19,13 @@ fn file_with(key: &Key, value: &str) -> String {
         Section::Certificates => {
             let other = if *name == "key" { "certificate" } else { "key" };
             format!("{site}certificates = [{{ {other} = \"other\", {name} = {value} }}]\n")
+        }
+        Section::Nfs => {
+            format!("[nfs]\n{name} = {value}\n[[export]]\ndirectory = \"d\"\ncertificate = false\n")
+        }
+        Section::Export => {
+            let directory = if *name == "directory" { "" } else { "directory = \"d\"\n" };
+            format!("{EXPORT_AUTHORITIES}[[export]]\n{directory}{name} = {value}\n")
         }
         Section::Hsts if *name == "max_age" => format!("{site}hsts = {{ max_age = {value} }}\n"),
         Section::Hsts => {
@@ -64,6 +74,7 @@ fn every_default_is_what_holds_without_the_key() {
                 format!("[[site]]\nroot = \"r\"\nhsts = {{ {include}max_age = \"400d\" }}\n")
             }
             Section::Headers => "[[site]]\nroot = \"r\"\nheaders = [{ path = \"/\", set = {} }]\n".to_owned(),
+            Section::Export => format!("{EXPORT_AUTHORITIES}[[export]]\ndirectory = \"d\"\n"),
             _ => "[[site]]\nroot = \"r\"\n".to_owned(),
         };
         assert_eq!(told(&file_with(key, key.default)), told(&without), "{}", key.name);

@@ -3,7 +3,9 @@
 use linerate_suite::Version;
 use std::path::{Path, PathBuf};
 
-use linerate_config::{EngineChoice, Error, Flags, LogFormat, LogTarget, Settings, Source, Symlinks};
+use linerate_config::{
+    EngineChoice, Error, ExportTls, Flags, LogFormat, LogTarget, NfsFlags, Settings, Source, Symlinks,
+};
 
 const FILE: &str = r#"
 listen = ["127.0.0.1:1", "http://127.0.0.1:2"]
@@ -191,7 +193,10 @@ fn plaintext_alone_needs_no_certificate() {
 #[test]
 fn nothing_said_is_an_error() {
     let error = Source::default().load().unwrap_err().to_string();
-    assert_eq!(error, "DIR: nothing to serve: give DIR, or a [[site]] with a root");
+    assert_eq!(
+        error,
+        "DIR: nothing to serve: give DIR, or a [[site]] with a root, or an [[export]] with a directory"
+    );
 }
 
 #[test]
@@ -203,4 +208,54 @@ fn files_that_cannot_be_read_are_named() {
     std::fs::write(&large, "#".repeat((1 << 20) + 1)).unwrap();
     let error = Source { file: Some(large.clone()), flags: Flags::default() }.load().unwrap_err();
     assert_eq!(error.to_string(), format!("{}: a configuration file may be 1MiB at most", large.display()));
+}
+
+/// Exports alone, sites alone, and both.
+#[test]
+fn what_is_listened_on_follows_what_is_served() {
+    let site = "[[site]]\nroot = \"r\"\n";
+    let export = "[[export]]\ndirectory = \"d\"\n";
+    let certificate = "[nfs]\ncertificates = [{ certificate = \"c\", key = \"k\" }]\n";
+    let off = "tls = \"off\"\n";
+    for (text, addresses) in [
+        (site.to_owned(), "https://127.0.0.1:8443 https://[::1]:8443"),
+        (export.to_owned(), "nfs://127.0.0.1:2049 nfs://[::1]:2049"),
+        (format!("{export}{off}"), "nfs://0.0.0.0:2049 nfs://[::]:2049"),
+        (format!("{certificate}{export}"), "nfs://0.0.0.0:2049 nfs://[::]:2049"),
+        (
+            format!("{certificate}{site}{export}"),
+            "https://127.0.0.1:8443 https://[::1]:8443 nfs://0.0.0.0:2049 nfs://[::]:2049",
+        ),
+    ] {
+        let settings = Settings::from_toml(Path::new("f"), text.as_bytes(), &Flags::default()).unwrap();
+        let listeners: Vec<_> = settings.listeners.iter().map(ToString::to_string).collect();
+        assert_eq!(listeners.join(" "), addresses, "{text}");
+    }
+}
+
+#[test]
+fn flags_of_nfs_make_exports() {
+    let flags = |directory: Option<&str>, exports: &[&str]| Flags {
+        listen: vec!["127.0.0.1:2049".parse().unwrap()],
+        certificates: vec![("c".into(), "k".into())],
+        nfs: Some(NfsFlags {
+            directory: directory.map(Into::into),
+            exports: exports.iter().map(|text| text.parse().unwrap()).collect(),
+            client_authorities: Some("ca".into()),
+            tls: Some(ExportTls::Offer),
+        }),
+        ..Flags::default()
+    };
+    let load = |flags| Source { file: None, flags }.load();
+    let alone = load(flags(Some("/srv"), &[])).unwrap();
+    assert_eq!(alone.listeners[0].to_string(), "nfs://127.0.0.1:2049");
+    assert_eq!((alone.exports[0].name.as_str(), alone.exports[0].policy.tls), ("", ExportTls::Offer));
+    assert!(!alone.exports[0].policy.needs_certificate(&alone.nfs), "TLS is no must");
+    assert!(!alone.needs_development_certificate() && alone.sites.is_empty());
+    let named = load(flags(None, &["a=/a,tls=require", "b=/b"])).unwrap();
+    let rules: Vec<_> = named.exports.iter().map(|export| export.policy.tls).collect();
+    assert_eq!(rules, [ExportTls::Require, ExportTls::Offer]);
+    assert!(named.exports[0].policy.needs_certificate(&named.nfs));
+    let message = load(flags(Some("/srv"), &["a=/a"])).unwrap_err().to_string();
+    assert!(message.starts_with("DIR: this export has no name"), "{message}");
 }

@@ -26,6 +26,11 @@ pub trait Source {
     fn announced(&self) -> &Stamp;
     /// Present for a hot file: the user engine seals from here instead of reading. The same for the length of a response.
     fn mapping(&self) -> Option<&Mapping>;
+    /// Whether each byte is as good as the moment at which it was read, as for a reader of the file itself: then a file that is
+    /// overwritten meanwhile counts as unchanged, and only one that is cut short does not.
+    fn may_be_overwritten(&self) -> bool {
+        false
+    }
 }
 
 /// A file that is as it was when it was opened for sending.
@@ -100,6 +105,7 @@ impl dyn Source {
         };
         // It may have got its length and its time back since.
         let is_broken = self.mapping().is_some_and(Mapping::is_broken);
+        let change = change.filter(|change| *change != Change::Overwritten || !self.may_be_overwritten());
         Ok(change.or(is_broken.then_some(Change::Overwritten)))
     }
 }

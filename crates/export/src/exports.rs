@@ -7,7 +7,7 @@ use crate::{
     export::fault_of,
     file::descriptor_path,
     handle::{Key, Ticket},
-    listing,
+    key, listing,
     memory::{Nodes, Place, Places},
     node::Node,
     search::{self, Whereabouts, join},
@@ -113,6 +113,27 @@ impl Exports {
             ((export, Err(refusal)), true) => Some((export, refusal)),
             _ => None,
         }
+    }
+
+    /// Counts a client that was refused as a whole.
+    pub fn count(&self, refusal: Refusal) {
+        self.refusals.count(refusal);
+    }
+
+    /// A name that tells this server from all others, and stays over restarts.
+    #[must_use]
+    pub fn server_name(&self) -> String {
+        let name = self.key.authenticator(b"the name of this server");
+        let hexadecimal: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("linerate-{hexadecimal}")
+    }
+
+    /// A number that nobody knows, and another each time.
+    ///
+    /// # Errors
+    /// [`ExportError::Key`] if there is no randomness.
+    pub fn seed(&self) -> Result<u128, ExportError> {
+        key::seed()
     }
 
     /// Gives up the descriptors that are kept for what may be asked next.

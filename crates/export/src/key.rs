@@ -47,7 +47,8 @@ impl HandleKey {
     /// # Errors
     /// [`ExportError::Key`] if there is no randomness.
     pub fn ephemeral() -> Result<Self, ExportError> {
-        let bytes = random().map_err(|source| ExportError::Key { file: FILE_NAME.into(), source })?;
+        let bytes: [u8; KEY_BYTES] =
+            random().map_err(|source| ExportError::Key { file: FILE_NAME.into(), source })?;
         Self::of(&bytes, Path::new(FILE_NAME))
     }
 
@@ -73,8 +74,14 @@ impl HandleKey {
     }
 }
 
-fn random() -> io::Result<[u8; KEY_BYTES]> {
-    let mut bytes = [0; KEY_BYTES];
+/// A random number.
+pub(crate) fn seed() -> Result<u128, ExportError> {
+    let bytes = random().map_err(|source| ExportError::Key { file: FILE_NAME.into(), source })?;
+    Ok(u128::from_be_bytes(bytes))
+}
+
+fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
     SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("the system gives no randomness"))?;
     Ok(bytes)
 }
@@ -85,7 +92,7 @@ fn make(directory: &Path, file: &Path) -> io::Result<()> {
     let draft = directory.join(format!("{FILE_NAME}.{}", std::process::id()));
     let written = (|| {
         let mut new = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        new.write_all(&random()?)?;
+        new.write_all(&random::<KEY_BYTES>()?)?;
         new.sync_all()?;
         match fs::hard_link(&draft, file) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

@@ -20,6 +20,7 @@ Examples:
   linerate serve .                                this folder, on https://localhost:8443
   linerate serve /srv/media --listen '*:443' --cert cert.pem --key key.pem
   linerate serve --config /etc/linerate/linerate.toml
+  linerate nfs /srv/media --listen '*:2049' --cert cert.pem --key key.pem
   linerate check --config /etc/linerate/linerate.toml
   linerate load https://localhost:8443/film.mp4 -c 100 -d 30s --insecure
   linerate bench run engines --quick
@@ -70,6 +71,9 @@ pub(crate) enum Command {
     /// Serve a folder, or what a configuration file says
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Box<ServeArguments>),
+    /// Export folders to NFS clients, read-only, over TLS
+    #[command(after_help = crate::nfs::EXAMPLES)]
+    Nfs(Box<crate::nfs::NfsArguments>),
     /// Validate a configuration and print what would run
     #[command(after_help = CHECK_EXAMPLES)]
     Check(Box<CheckArguments>),
@@ -137,7 +141,7 @@ pub(crate) struct ServeArguments {
     /// Where to listen: ADDRESS:PORT, http://ADDRESS:PORT or redirect://ADDRESS:PORT
     ///
     /// Without scheme it is TLS; http:// serves in the clear; redirect:// sends clients to the first TLS listener's
-    /// port. ADDRESS is an IP address ([..] around IPv6), localhost, or * for every address. Can be repeated; replaces
+    /// port; nfs:// serves the file's exports. ADDRESS is an IP address ([..] around IPv6), localhost, or * for every address. Can be repeated; replaces
     /// the file's list. Without any, and none in the file, it is localhost:8443 with the development certificate and
     /// *:8443 with certificates of yours.
     #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Network")]
@@ -211,14 +215,7 @@ impl ServeArguments {
     /// # Errors
     /// A usage error where there is nothing to serve, or certificates and keys do not pair.
     pub(crate) fn source(&self, command: &'static str) -> Result<Source, UsageError> {
-        if self.cert.len() != self.key.len() {
-            let message = format!(
-                "--cert and --key come in pairs, but there are {} --cert and {} --key",
-                self.cert.len(),
-                self.key.len()
-            );
-            return Err(UsageError::new(command, message));
-        }
+        let certificates = pairs(command, &self.cert, &self.key)?;
         if self.directory.is_none() && self.config.is_none() {
             let message = "give DIR, the folder to serve, or --config FILE, or both";
             return Err(UsageError::new(command, message));
@@ -226,7 +223,7 @@ impl ServeArguments {
         let flags = Flags {
             directory: self.directory.clone(),
             listen: self.listen.clone(),
-            certificates: self.cert.iter().cloned().zip(self.key.iter().cloned()).collect(),
+            certificates,
             admin: self.admin.map(|admin| admin.0),
             workers: self.workers,
             cpus: self.cpus.clone(),
@@ -241,12 +238,33 @@ impl ServeArguments {
             dotfiles: self.dotfiles,
             symlinks: self.symlinks,
             hsts: self.hsts,
+            nfs: None,
         };
         Ok(Source { file: self.config.clone(), flags })
     }
 }
 
-fn worker_count(text: &str) -> Result<NonZeroUsize, String> {
+/// The certificates and keys of `command`, in pairs.
+///
+/// # Errors
+/// There are not as many of the ones as of the others.
+pub(crate) fn pairs(
+    command: &'static str,
+    certificates: &[PathBuf],
+    keys: &[PathBuf],
+) -> Result<Vec<(PathBuf, PathBuf)>, UsageError> {
+    if certificates.len() != keys.len() {
+        let message = format!(
+            "--cert and --key come in pairs, but there are {} --cert and {} --key",
+            certificates.len(),
+            keys.len()
+        );
+        return Err(UsageError::new(command, message));
+    }
+    Ok(certificates.iter().cloned().zip(keys.iter().cloned()).collect())
+}
+
+pub(crate) fn worker_count(text: &str) -> Result<NonZeroUsize, String> {
     match text.parse::<NonZeroUsize>() {
         Ok(count) if count.get() <= 1024 => Ok(count),
         _ => Err("an integer from 1 to 1024 is needed".to_owned()),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use linerate_config::{KEYS, Section};
 
 /// The sections in the order of the documentation.
-pub(crate) const SECTIONS: [Section; 12] = [
+pub(crate) const SECTIONS: [Section; 14] = [
     Section::Top,
     Section::Tls,
     Section::Limits,
@@ -14,6 +14,8 @@ pub(crate) const SECTIONS: [Section; 12] = [
     Section::KernelEngine,
     Section::Placement,
     Section::Site,
+    Section::Nfs,
+    Section::Export,
     Section::Certificates,
     Section::Hsts,
     Section::Headers,

@@ -8,6 +8,7 @@ mod doctor;
 mod key_list;
 mod load;
 mod manual;
+mod nfs;
 mod one_of;
 mod output;
 mod plan;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
     match command {
         Command::Serve(arguments) => serve::serve(arguments.source("serve")?)?,
+        Command::Nfs(arguments) => serve::serve(arguments.source()?)?,
         Command::Check(arguments) if arguments.keys => print(key_list::text().as_bytes())?,
         Command::Check(arguments) => print(check::check(&arguments.serve.source("check")?)?.as_bytes())?,
         Command::Bench(arguments) => return bench::bench(arguments),

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use linerate_config::{
-    AccessLog, EngineChoice, Listener, ListenerKind, Origin, Settings, Site, SitePolicy, duration_text,
-    size_text,
+    AccessLog, EngineChoice, Export, Listener, ListenerKind, Origin, Settings, Site, SitePolicy,
+    duration_text, size_text,
 };
 use linerate_http::HeaderBlock;
 use linerate_suite::Version;
@@ -31,6 +31,8 @@ impl fmt::Display for Summary<'_> {
             write_tls(formatter, settings)?;
         }
         settings.sites.iter().try_for_each(|site| write_site(formatter, site, settings))?;
+        settings.exports.iter().try_for_each(|export| write_export(formatter, export, settings))?;
+        write_nfs(formatter, settings)?;
         write_bounds(formatter, settings)
     }
 }
@@ -95,10 +97,39 @@ fn write_site(formatter: &mut fmt::Formatter<'_>, site: &Site, settings: &Settin
         let (certificate, key) = (pair.certificate.display(), pair.key.display());
         line(formatter, "  certificate", format_args!("{certificate}, key {key}"))?;
     }
-    if settings.needs_development_certificate() {
+    if settings.sites_need_development_certificate() {
         line(formatter, "  certificate", "made for development, good for localhost only")?;
     }
     write_policy(formatter, &site.policy)
+}
+
+fn write_export(formatter: &mut fmt::Formatter<'_>, export: &Export, settings: &Settings) -> fmt::Result {
+    let policy = &export.policy;
+    line(formatter, "export", format_args!("/{}", export.name))?;
+    line(formatter, "  directory", export.directory.display())?;
+    let certificate =
+        if policy.needs_certificate(&settings.nfs) { ", client certificate required" } else { "" };
+    line(formatter, "  TLS", format_args!("{}{certificate}", policy.tls))?;
+    if !policy.clients.is_empty() {
+        line(formatter, "  clients", policy.clients.join(", "))?;
+    }
+    let networks: Vec<_> = policy.networks.iter().map(ToString::to_string).collect();
+    line(formatter, "  networks", if networks.is_empty() { "any".to_owned() } else { networks.join(", ") })?;
+    line(formatter, "  identity", policy.identity)
+}
+
+fn write_nfs(formatter: &mut fmt::Formatter<'_>, settings: &Settings) -> fmt::Result {
+    for pair in &settings.nfs.certificates {
+        let (certificate, key) = (pair.certificate.display(), pair.key.display());
+        line(formatter, "NFS cert.", format_args!("{certificate}, key {key}"))?;
+    }
+    if settings.exports_need_development_certificate() {
+        line(formatter, "NFS cert.", "made for development, good for localhost only")?;
+    }
+    if let Some(authorities) = &settings.nfs.client_authorities {
+        line(formatter, "NFS clients", format_args!("by certificates of {}", authorities.path.display()))?;
+    }
+    Ok(())
 }
 
 fn write_policy(formatter: &mut fmt::Formatter<'_>, policy: &SitePolicy) -> fmt::Result {

@@ -265,6 +265,7 @@ impl<K: KeySource> Channel<K> {
     pub fn handed_over(&mut self, lent: Lent, takes_new_keys: bool) {
         if let Sending::Between(after) = &mut self.sending {
             let after = std::mem::replace(after, HandedOver::nothing(after.version, after.cipher));
+            let takes_new_keys = takes_new_keys && !self.keeps_one_key;
             self.sending = Sending::Elsewhere(after.taking_new_keys(takes_new_keys));
         }
         drop(lent);

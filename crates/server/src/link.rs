@@ -148,6 +148,17 @@ impl<K: KeySource> Link<K> {
         self.wire.begin(stage);
     }
 
+    /// The same, with this time allowed.
+    pub(crate) fn begin_for(&self, stage: Stage, allowed_ms: u64) {
+        let wire = &self.wire;
+        wire.watch.begin(stage, wire.workplace.now_ms().saturating_add(allowed_ms));
+    }
+
+    /// Gives the socket of a connection in the clear back, and what has arrived and was not taken: it goes on in another way.
+    pub(crate) fn into_socket(self) -> (TcpStream, Rc<Watch>, Vec<u8>) {
+        (self.wire.stream, self.wire.watch, self.wire.arrived)
+    }
+
     /// The server itself is waited for from now on, until the next [`begin`](Self::begin): no deadline of the peer runs.
     pub(crate) fn begin_own_work(&self) {
         self.wire.begin_own_work();

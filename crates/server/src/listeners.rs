@@ -62,7 +62,9 @@ pub(crate) fn prepare(
 ) {
     // `sendfile` holds an unfilled last segment back, and on loopback a segment is 64 KiB: above a low mark the socket
     // would count as full of bytes that do not leave. Nor is anything gained: the bytes wait in the page cache anyway.
-    let low_water_bytes = not_sent_low_water_bytes.filter(|_| kind == ListenerKind::Tls);
+    // NFS is TLS nearly always.
+    let low_water_bytes =
+        not_sent_low_water_bytes.filter(|_| matches!(kind, ListenerKind::Tls | ListenerKind::Nfs));
     if let Err(error) = socket::prepare_listener(listener, low_water_bytes) {
         report::warn(&format!("{address}: the listener's options could not be set: {error}"));
     }

@@ -156,6 +156,21 @@ labelled! {
     }
 }
 
+labelled! {
+    /// What became of a call of NFS.
+    "outcome" NfsCall {
+        Answered => "answered",
+        Waited => "waited",
+        Denied => "denied",
+        Malformed => "malformed",
+    }
+}
+
+labelled! {
+    /// What was said to a client of NFS that asked for TLS.
+    "answer" NfsTls { Begun => "begun", Declined => "declined" }
+}
+
 /// One counter for each value of a label; `N` is how many there are.
 #[derive(Debug)]
 pub(crate) struct Family<L, const N: usize> {
@@ -206,6 +221,8 @@ pub(crate) struct Metrics {
     placements: [[Counter; Reason::LABELS.len()]; linerate_placement::Engine::ALL.len()],
     /// What the worker's heartbeat last told of its placement.
     placement_view: Mutex<View>,
+    pub(crate) nfs_calls: Family<NfsCall, { NfsCall::ALL.len() }>,
+    pub(crate) nfs_tls: Family<NfsTls, { NfsTls::ALL.len() }>,
     pub(crate) cold_reads: Counter,
     pub(crate) handshake_seconds: Histogram,
     pub(crate) request_seconds: Histogram,
@@ -232,6 +249,8 @@ impl Default for Metrics {
             kernel_key_updates: Counter::default(),
             placements: std::array::from_fn(|_| std::array::from_fn(|_| Counter::default())),
             placement_view: Mutex::default(),
+            nfs_calls: Family::default(),
+            nfs_tls: Family::default(),
             cold_reads: Counter::default(),
             handshake_seconds: Histogram::new(&histogram::HANDSHAKE_BOUNDS_US),
             request_seconds: Histogram::new(&histogram::REQUEST_BOUNDS_US),

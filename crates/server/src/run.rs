@@ -1,6 +1,7 @@
 //! The server as a whole: from settings to running workers, and through its signals to its end.
 
 mod configuration;
+mod exports;
 mod kernel;
 mod notices;
 mod reload;
@@ -48,6 +49,8 @@ pub enum ServeError {
     Settings(String),
     /// Sites that cannot be served.
     Sites(Vec<SiteFault>),
+    /// Directories that cannot be exported, each with the place that names it.
+    Exports(Vec<String>),
     /// Certificates that cannot be used, each with the place that names it.
     Certificates(Vec<String>),
     /// Addresses that cannot be listened on.
@@ -84,7 +87,9 @@ impl fmt::Display for ServeError {
             Self::Sites(faults) => {
                 lines(formatter, &faults.iter().map(ToString::to_string).collect::<Vec<_>>())
             }
-            Self::Certificates(faults) | Self::Listen(faults) => lines(formatter, faults),
+            Self::Exports(faults) | Self::Certificates(faults) | Self::Listen(faults) => {
+                lines(formatter, faults)
+            }
             Self::AccessLog { origin, target, error } => {
                 write!(formatter, "{origin}: the access log {target} cannot be opened: {error}")
             }

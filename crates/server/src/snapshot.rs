@@ -3,6 +3,7 @@
 
 use crate::{
     client::TlsFacts,
+    nfs::NfsService,
     placement::PlacementPlan,
     sites::Sites,
     workplace::{TimeLimits, Tuning},
@@ -41,6 +42,16 @@ pub(crate) struct AddressLimits {
     pub(crate) exempt: Box<[Network]>,
 }
 
+/// What is served, as far as files say it.
+#[derive(Clone, Debug)]
+pub(crate) struct Served {
+    pub(crate) sites: Sites,
+    /// For sites; present if there is a TLS listener.
+    pub(crate) acceptor: Option<Arc<Acceptor>>,
+    /// Present if there are exports.
+    pub(crate) nfs: Option<Arc<NfsService>>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     /// Counts reloads: a worker that sees a new one adopts it.
@@ -48,6 +59,8 @@ pub(crate) struct Snapshot {
     pub(crate) sites: Sites,
     /// Present if there is a TLS listener.
     pub(crate) acceptor: Option<Arc<Acceptor>>,
+    /// Present if there are exports.
+    pub(crate) nfs: Option<Arc<NfsService>>,
     /// Where redirects lead.
     pub(crate) https_port: Option<u16>,
     pub(crate) request_limits: RequestLimits,
@@ -77,8 +90,7 @@ impl Snapshot {
     pub(crate) fn new(
         generation: u64,
         (settings, connections_limit): (&Settings, usize),
-        sites: Sites,
-        acceptor: Option<Arc<Acceptor>>,
+        Served { sites, acceptor, nfs }: Served,
         https_port: Option<u16>,
         Found { kernel, adapters }: Found,
         plan: PlacementPlan,
@@ -88,6 +100,7 @@ impl Snapshot {
             generation,
             sites,
             acceptor,
+            nfs,
             https_port,
             request_limits: RequestLimits {
                 head_bytes: limits.head_bytes,
@@ -125,6 +138,11 @@ impl Snapshot {
             kernel: kernel.filter(|kernel| kernel.tested()),
             adapters,
         }
+    }
+
+    /// What is served.
+    pub(crate) fn served(&self) -> Served {
+        Served { sites: self.sites.clone(), acceptor: self.acceptor.clone(), nfs: self.nfs.clone() }
     }
 
     /// Whether a request for `host` may be answered on this connection (INV-HOST-1; RFC 9110 15.5.20).

@@ -26,6 +26,25 @@ pub(crate) fn builder(
     tls::AcceptorBuilder::new(policy(settings), certificates(settings, development))
 }
 
+/// The same for exports; `None` if none has TLS.
+pub(crate) fn nfs_builder(
+    settings: &Settings,
+    development: Option<tls::CertificateFiles>,
+) -> Option<tls::AcceptorBuilder> {
+    if !settings.serves_nfs_over_tls() {
+        return None;
+    }
+    let configured: Vec<_> = settings.nfs.certificates.iter().map(files).collect();
+    let made = development.filter(|_| configured.is_empty());
+    let authorities = settings.nfs.client_authorities.as_ref().map(|file| file.path.clone());
+    let certificates = configured.into_iter().chain(made).collect();
+    Some(tls::AcceptorBuilder::rpc(policy(settings), certificates, authorities))
+}
+
+fn files(pair: &linerate_config::CertificateFiles) -> tls::CertificateFiles {
+    tls::CertificateFiles { certificate: pair.certificate.clone(), key: pair.key.clone() }
+}
+
 /// The certificates of each site.
 fn certificates(
     settings: &Settings,
@@ -35,10 +54,7 @@ fn certificates(
         .sites
         .iter()
         .map(|site| {
-            let configured = site.certificates.iter().map(|pair| tls::CertificateFiles {
-                certificate: pair.certificate.clone(),
-                key: pair.key.clone(),
-            });
+            let configured = site.certificates.iter().map(files);
             tls::SiteCertificates {
                 names: site.names.clone(),
                 certificates: configured
@@ -49,7 +65,7 @@ fn certificates(
         .collect()
 }
 
-/// Whether anything is served over TLS.
+/// Whether sites are served over TLS.
 pub(crate) fn is_wanted(settings: &Settings) -> bool {
     settings.listeners.iter().any(|listener| listener.kind == ListenerKind::Tls)
 }

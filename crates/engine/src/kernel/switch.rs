@@ -94,7 +94,7 @@ pub fn prepare<K: KeySource>(
         return Err(Reason::NotReady.into());
     }
     let (needed, left) = (records_at_most(response_bytes), channel.remaining_records());
-    if !takes_new_keys && needed >= left {
+    if !(takes_new_keys && channel.can_change_key()) && needed >= left {
         return Err(Reason::RecordLimit { needed, left }.into());
     }
     let before_bytes = calls.taken_bytes(socket)?;

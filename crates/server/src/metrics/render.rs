@@ -38,7 +38,7 @@ pub(crate) fn render(
     page.requests();
     page.by_label(
         "linerate_http_response_bytes_total",
-        "Bytes of responses (heads and bodies, before encryption), by the engine that carried them.",
+        "Bytes of responses and of replies to NFS clients (before encryption), by the engine that carried them.",
         |worker| &worker.response_bytes,
     );
     page.by_label("linerate_tls_key_updates_total", "TLS 1.3 key updates, by direction.", |worker| {
@@ -57,6 +57,14 @@ pub(crate) fn render(
         "Reads handed to other threads because a file was not in memory.",
         |worker| &worker.cold_reads,
     );
+    page.by_label(
+        "linerate_nfs_calls_total",
+        "Calls of NFS clients: answered, answered by a thread that may wait for the disk, denied, or no calls at all.",
+        |worker| &worker.nfs_calls,
+    );
+    page.by_label("linerate_nfs_tls_total", "NFS clients that asked for TLS, by the answer.", |worker| {
+        &worker.nfs_tls
+    });
     page.histogram(
         "linerate_tls_handshake_duration_seconds",
         "From accept to the handshake's end.",

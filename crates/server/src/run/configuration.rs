@@ -2,18 +2,20 @@
 //! wait for it (INV-RELOAD-3).
 
 use super::{
+    exports,
     reload::CertificateWatch,
-    start::{certificate_fault, development, warn_about_certificates},
+    start::{certificate_faults, development, warn_about_certificates},
 };
 use crate::{
     placement::{self, Basis},
     report,
     sites::Sites,
+    snapshot::Served,
     tls_setup,
 };
 use linerate_config::{Settings, Source};
 use linerate_placement::Costs;
-use linerate_tls::{Acceptor, AcceptorBuilder, DevelopmentCertificate, TlsError};
+use linerate_tls::{Acceptor, AcceptorBuilder, DevelopmentCertificate};
 use std::{sync::Arc, time::Duration};
 use tokio::{task::JoinHandle, time::Instant};
 
@@ -32,16 +34,15 @@ pub(super) enum What {
 /// A configuration, and what was opened of what it names.
 pub(super) struct Configuration {
     pub(super) settings: Settings,
-    pub(super) sites: Sites,
+    pub(super) served: Served,
     pub(super) development: Option<DevelopmentCertificate>,
     pub(super) watch: CertificateWatch,
-    pub(super) acceptor: Option<Arc<Acceptor>>,
     pub(super) costs: (Basis, Costs),
 }
 
 impl Configuration {
-    /// Reads and opens. `old` is the acceptor in use.
-    pub(super) fn read(source: &Source, old: Option<&Arc<Acceptor>>) -> Result<Self, Vec<String>> {
+    /// Reads and opens. `old` is what is served now.
+    pub(super) fn read(source: &Source, old: &Served) -> Result<Self, Vec<String>> {
         let settings = source.load().map_err(|error| vec![error.to_string()])?;
         settings.verify_files().map_err(|error| vec![error.to_string()])?;
         let sites = Sites::open(&settings)
@@ -49,10 +50,32 @@ impl Configuration {
         let development = development(&settings).map_err(|error| vec![error.to_string()])?;
         let watch = CertificateWatch::start(&settings, development.as_ref());
         let acceptor = tls_setup::is_wanted(&settings)
-            .then(|| renewed_acceptor(&settings, development.as_ref(), old))
+            .then(|| renewed_acceptor(&settings, development.as_ref(), old.acceptor.as_ref()))
             .transpose()?;
+        let nfs = exports::open(&settings, development.as_ref(), old.nfs.as_ref())?;
         let costs = placement::load(&settings).map_err(|fault| vec![fault])?;
-        Ok(Self { settings, sites, development, watch, acceptor, costs })
+        Ok(Self { settings, served: Served { sites, acceptor, nfs }, development, watch, costs })
+    }
+}
+
+/// Certificates that were read anew; `None` where there is no TLS.
+pub(super) struct Acceptors {
+    pub(super) sites: Option<Arc<Acceptor>>,
+    pub(super) exports: Option<Arc<Acceptor>>,
+}
+
+impl Acceptors {
+    /// Reads them. `old` is what is served now.
+    pub(super) fn read(
+        settings: &Settings,
+        development: Option<&DevelopmentCertificate>,
+        old: &Served,
+    ) -> Result<Self, Vec<String>> {
+        let sites = tls_setup::is_wanted(settings)
+            .then(|| renewed_acceptor(settings, development, old.acceptor.as_ref()))
+            .transpose()?;
+        let known = old.nfs.as_ref().and_then(|nfs| nfs.acceptor.as_ref());
+        Ok(Self { sites, exports: exports::acceptor(settings, development, known)? })
     }
 }
 
@@ -63,18 +86,24 @@ pub(super) fn renewed_acceptor(
     development: Option<&DevelopmentCertificate>,
     old: Option<&Arc<Acceptor>>,
 ) -> Result<Arc<Acceptor>, Vec<String>> {
-    let builder: AcceptorBuilder = tls_setup::builder(settings, development.map(|made| made.files.clone()));
-    let faults = |errors: &[TlsError]| -> Vec<String> {
-        errors.iter().map(|error| certificate_fault(settings, error)).collect()
-    };
-    let Some(old) = old else {
-        return builder.build().map(Arc::new).map_err(|errors| faults(&errors));
-    };
+    let builder = tls_setup::builder(settings, development.map(|made| made.files.clone()));
+    match old {
+        Some(old) => renewed(&builder, settings, old),
+        None => builder.build().map(Arc::new).map_err(|errors| certificate_faults(settings, &errors)),
+    }
+}
+
+/// The same, where there is an old one.
+pub(super) fn renewed(
+    builder: &AcceptorBuilder,
+    settings: &Settings,
+    old: &Arc<Acceptor>,
+) -> Result<Arc<Acceptor>, Vec<String>> {
     let (acceptor, errors) = builder.reload(old);
     if Arc::ptr_eq(&acceptor, old) {
-        return Err(faults(&errors));
+        return Err(certificate_faults(settings, &errors));
     }
-    for fault in faults(&errors) {
+    for fault in certificate_faults(settings, &errors) {
         report::warn(&format!("{fault}; the old certificate keeps serving"));
     }
     warn_about_certificates(&acceptor);
@@ -84,7 +113,7 @@ pub(super) fn renewed_acceptor(
 /// What came of a reading.
 pub(super) enum Outcome {
     All(Result<Box<Configuration>, Vec<String>>),
-    Certificates(Result<Arc<Acceptor>, Vec<String>>),
+    Certificates(Result<Acceptors, Vec<String>>),
     /// Nothing yet, and that was said. It may still come.
     Late(What),
 }

@@ -32,7 +32,8 @@ pub(super) fn find(settings: &Settings, plan: &PlacementPlan, known: &Found) -> 
 }
 
 fn is_looked_for(settings: &Settings) -> bool {
-    tls_setup::is_wanted(settings) && settings.engine != EngineChoice::User
+    (tls_setup::is_wanted(settings) || settings.serves_nfs_over_tls())
+        && settings.engine != EngineChoice::User
 }
 
 fn find_kernel(tested: bool, known: Option<&Arc<Capabilities>>) -> Arc<Capabilities> {

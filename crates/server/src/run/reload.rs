@@ -3,20 +3,20 @@
 
 use super::{
     Listening, Server,
-    configuration::{Configuration, Outcome, What, renewed_acceptor},
+    configuration::{Acceptors, Configuration, Outcome, What},
     roots::Replaced,
     start::warn_about_calibration,
 };
 use crate::{
+    nfs::NfsService,
     placement::PlacementPlan,
     report,
-    sites::Sites,
-    snapshot::{Found, Snapshot, not_sent_low_water_bytes},
+    snapshot::{Found, Served, Snapshot, not_sent_low_water_bytes},
     tls_setup,
     worker::Command,
 };
 use linerate_config::{ListenerKind, Settings};
-use linerate_tls::{Acceptor, DevelopmentCertificate, FileWatch, WatchMethod};
+use linerate_tls::{DevelopmentCertificate, FileWatch, WatchMethod};
 use sd_notify::NotifyState;
 use std::{
     path::Path,
@@ -37,11 +37,16 @@ impl CertificateWatch {
     /// read: what changes in between would go unnoticed otherwise.
     pub(super) fn start(settings: &Settings, development: Option<&DevelopmentCertificate>) -> Self {
         let (sender, changes) = channel(1);
-        if !tls_setup::is_wanted(settings) {
+        let made = || development.map(|made| made.files.clone());
+        let of_sites = tls_setup::is_wanted(settings).then(|| tls_setup::builder(settings, made()));
+        let builders = [of_sites, tls_setup::nfs_builder(settings, made())];
+        let mut files: Vec<_> =
+            builders.iter().flatten().flat_map(|builder| builder.files().map(Path::to_owned)).collect();
+        if files.is_empty() {
             return Self { changes, _sender: sender, _watch: None };
         }
-        let builder = tls_setup::builder(settings, development.map(|made| made.files.clone()));
-        let files: Vec<_> = builder.files().map(Path::to_owned).collect();
+        files.sort();
+        files.dedup();
         let watch = FileWatch::start(files, {
             let sender = sender.clone();
             // A message that waits already says the same.
@@ -76,16 +81,16 @@ impl Server {
             self.notices.tell(reloading);
         }
         let Some(what) = self.readings.ask(what) else { return };
-        let old = self.snapshots.load().acceptor.clone();
+        let old = self.snapshots.load().served();
         match what {
             What::All => {
                 let source = self.source.clone();
-                let read = move || Configuration::read(&source, old.as_ref()).map(Box::new);
+                let read = move || Configuration::read(&source, &old).map(Box::new);
                 self.readings.begin(what, move || Outcome::All(read()));
             }
             What::Certificates => {
                 let (settings, development) = (self.settings.clone(), self.development.clone());
-                let read = move || renewed_acceptor(&settings, development.as_ref(), old.as_ref());
+                let read = move || Acceptors::read(&settings, development.as_ref(), &old);
                 self.readings.begin(what, move || Outcome::Certificates(read()));
             }
         }
@@ -96,7 +101,7 @@ impl Server {
         let (what, result) = match outcome {
             Outcome::All(read) => (What::All, read.and_then(|read| self.adopt_configuration(*read))),
             Outcome::Certificates(read) => {
-                (What::Certificates, read.map(|acceptor| self.adopt_certificates(acceptor)))
+                (What::Certificates, read.map(|acceptors| self.adopt_certificates(acceptors)))
             }
             Outcome::Late(what) => {
                 let read = match what {
@@ -133,12 +138,16 @@ impl Server {
     }
 
     fn adopt_configuration(&mut self, read: Configuration) -> Result<(), Vec<String>> {
-        let Configuration { settings, sites, development, watch, acceptor, costs } = read;
+        let Configuration { settings, mut served, development, watch, costs } = read;
         // Connections that have begun on a listener that goes now are still to be served.
-        let acceptor = match acceptor {
-            None if self.retires_tls(&settings) => self.snapshots.load().acceptor.clone(),
-            acceptor => acceptor,
-        };
+        let current = self.snapshots.load();
+        if served.acceptor.is_none() && self.retires(&settings, ListenerKind::Tls) {
+            served.acceptor = current.acceptor.clone();
+        }
+        if served.nfs.is_none() && self.retires(&settings, ListenerKind::Nfs) {
+            served.nfs = current.nfs.clone();
+        }
+        drop(current);
         let added = self.bind_added(&settings)?;
 
         self.warn_about_restarts(&settings);
@@ -153,7 +162,7 @@ impl Server {
         }
         let mut changed = self.change_kinds();
         changed.extend(self.take_back());
-        self.publish(sites, acceptor, &added);
+        self.publish(served, &added);
         for Listening { bound, kind, .. } in changed {
             self.tell_all(|| Command::ChangeKind(bound, kind));
         }
@@ -162,15 +171,19 @@ impl Server {
     }
 
     /// The sites stay as they are: a root that is missing at this moment must not keep a new certificate from being served.
-    fn adopt_certificates(&self, acceptor: Arc<Acceptor>) {
-        self.publish(self.snapshots.load().sites.clone(), Some(acceptor), &[]);
+    fn adopt_certificates(&self, acceptors: Acceptors) {
+        let mut served = self.snapshots.load().served();
+        served.acceptor = acceptors.sites.or(served.acceptor);
+        if let (Some(nfs), Some(acceptor)) = (&mut served.nfs, acceptors.exports) {
+            *nfs = Arc::new(NfsService { acceptor: Some(acceptor), ..NfsService::clone(nfs) });
+        }
+        self.publish(served, &[]);
     }
 
     /// What the machine can carry was looked at anew, after a reload.
     pub(super) fn adopt_found(&mut self, found: Found) {
         self.found = found;
-        let current = self.snapshots.load_full();
-        self.publish(current.sites.clone(), current.acceptor.clone(), &[]);
+        self.publish(self.snapshots.load().served(), &[]);
     }
 
     /// Roots have become other directories.
@@ -183,10 +196,10 @@ impl Server {
         for (_, root) in &replaced.roots {
             report::note(&format!("{}: another directory now, served from here on", root.path().display()));
         }
-        self.publish(current.sites.with_roots(replaced.roots), current.acceptor.clone(), &[]);
+        self.publish(Served { sites: current.sites.with_roots(replaced.roots), ..current.served() }, &[]);
     }
 
-    fn publish(&self, sites: Sites, acceptor: Option<Arc<Acceptor>>, added: &[crate::listeners::Bound]) {
+    fn publish(&self, served: Served, added: &[crate::listeners::Bound]) {
         let generation = self.snapshots.load().generation + 1;
         let wanted =
             |configured| self.settings.listeners.iter().any(|listener| listener.address == configured);
@@ -201,8 +214,7 @@ impl Server {
         self.snapshots.store(Arc::new(Snapshot::new(
             generation,
             (&self.settings, self.budget.divide(&self.settings).connections),
-            sites,
-            acceptor,
+            served,
             https_port,
             self.found.clone(),
             self.plan.clone(),

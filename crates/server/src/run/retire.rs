@@ -62,10 +62,10 @@ impl Server {
         }
     }
 
-    /// Whether TLS connections may still come although `settings` have no listener for them.
-    pub(super) fn retires_tls(&self, settings: &Settings) -> bool {
+    /// Whether connections of this kind may still come although `settings` have no listener for them.
+    pub(super) fn retires(&self, settings: &Settings, kind: ListenerKind) -> bool {
         let is_gone = |known: &&Listening| !settings.listeners.iter().any(|listener| known.is(listener));
         let retiring = self.retiring.iter().map(|retiring| &retiring.listening);
-        retiring.chain(&self.listening).filter(is_gone).any(|known| known.kind == ListenerKind::Tls)
+        retiring.chain(&self.listening).filter(is_gone).any(|known| known.kind == kind)
     }
 }

@@ -1,7 +1,7 @@
 //! Starting: everything is opened and checked before the first connection is taken.
 
 use super::{
-    Listening, ServeError, Server, configuration::Readings, kernel, listen_faults, new_admin_state,
+    Listening, ServeError, Server, configuration::Readings, exports, kernel, listen_faults, new_admin_state,
     notices::Notices, reload::CertificateWatch, roots::RootWatch, start_workers, worker_cpus,
 };
 use crate::{
@@ -12,11 +12,11 @@ use crate::{
     placement::{self, Basis, PlacementPlan},
     report,
     sites::Sites,
-    snapshot::{Found, Snapshot, not_sent_low_water_bytes},
+    snapshot::{Found, Served, Snapshot, not_sent_low_water_bytes},
     tls_setup,
 };
 use arc_swap::ArcSwap;
-use linerate_config::{ListenerKind, Settings, Source};
+use linerate_config::{ExportTls, ListenerKind, Settings, Source};
 use linerate_content::Resolver;
 use linerate_os::{limits, processor, socket};
 use linerate_tls::{Acceptor, DevelopmentCertificate, TlsError, development_certificate, state_directory};
@@ -30,9 +30,15 @@ pub(super) fn development(settings: &Settings) -> Result<Option<DevelopmentCerti
         .transpose()
 }
 
+/// The lines for certificates that cannot be used.
+pub(super) fn certificate_faults(settings: &Settings, errors: &[TlsError]) -> Vec<String> {
+    errors.iter().map(|error| certificate_fault(settings, error)).collect()
+}
+
 /// The line for a certificate that cannot be used: where it was configured, and why.
-pub(super) fn certificate_fault(settings: &Settings, error: &TlsError) -> String {
-    let mut pairs = settings.sites.iter().flat_map(|site| &site.certificates);
+fn certificate_fault(settings: &Settings, error: &TlsError) -> String {
+    let of_sites = settings.sites.iter().flat_map(|site| &site.certificates);
+    let mut pairs = of_sites.chain(&settings.nfs.certificates);
     let file = match error {
         // A key may be named with several certificates: the pair is meant.
         TlsError::KeyMismatch { certificate, key } => {
@@ -66,7 +72,9 @@ pub(super) fn certificate_fault(settings: &Settings, error: &TlsError) -> String
             }
         })
     });
-    match origin {
+    let authorities = settings.nfs.client_authorities.as_ref();
+    let of_authorities = || authorities.filter(|known| Some(&known.path) == file).map(|known| &known.origin);
+    match origin.or_else(of_authorities) {
         Some(origin) => format!("{origin}: {error}"),
         None => error.to_string(),
     }
@@ -89,8 +97,9 @@ impl Server {
             development(&settings).map_err(|error| ServeError::Certificates(vec![error.to_string()]))?;
         let changes = CertificateWatch::start(&settings, development.as_ref());
         let acceptor = wants_tls.then(|| first_acceptor(&settings, development.as_ref())).transpose()?;
-        if let Some(acceptor) = &acceptor {
-            warn_about_certificates(acceptor);
+        let nfs = exports::open(&settings, development.as_ref(), None).map_err(ServeError::Exports)?;
+        for acceptor in [acceptor.as_ref(), nfs.as_ref().and_then(|nfs| nfs.acceptor.as_ref())] {
+            acceptor.into_iter().for_each(|acceptor| warn_about_certificates(acceptor));
         }
         let mut binder = Binder::new(cpus.len());
         let (listening, listeners) = bind_all(&settings, &mut binder, cpus.len())?;
@@ -119,8 +128,7 @@ impl Server {
         let snapshot = Snapshot::new(
             0,
             (&settings, shares.connections),
-            sites,
-            acceptor,
+            Served { sites, acceptor, nfs },
             https_port,
             found.clone(),
             plan.clone(),
@@ -164,17 +172,24 @@ impl Server {
 /// about the certificates, and a calibration that would not be used.
 ///
 /// # Errors
-/// [`ServeError::Sites`], [`ServeError::Certificates`] and [`ServeError::Calibration`], each fault with its place.
+/// [`ServeError::Sites`], [`ServeError::Exports`], [`ServeError::Certificates`] and [`ServeError::Calibration`], each fault with
+/// its place.
 pub fn check(settings: &Settings) -> Result<Vec<String>, ServeError> {
     let wants_tls = tls_setup::is_wanted(settings);
     Sites::open(settings).map_err(ServeError::Sites)?;
+    exports::open_directories(settings).map_err(ServeError::Exports)?;
     let (basis, _) = placement::load(settings).map_err(ServeError::Calibration)?;
+    let mut warnings = Vec::new();
     // The development certificate would be made now, which is no part of a check.
-    if !wants_tls || settings.needs_development_certificate() {
-        return Ok(basis.misfit().into_iter().collect());
+    if wants_tls && !settings.sites_need_development_certificate() {
+        warnings.extend(certificate_warnings(&*first_acceptor(settings, None)?));
     }
-    let acceptor = first_acceptor(settings, None)?;
-    Ok(certificate_warnings(&acceptor).chain(basis.misfit()).collect())
+    if !settings.exports_need_development_certificate() {
+        let acceptor = exports::acceptor(settings, None, None).map_err(ServeError::Certificates)?;
+        warnings.extend(acceptor.iter().flat_map(|acceptor| certificate_warnings(acceptor)));
+    }
+    warnings.extend(basis.misfit());
+    Ok(warnings)
 }
 
 /// What [`EngineChoice::Auto`](linerate_config::EngineChoice) would decide by: where the costs are from, then a line for each
@@ -194,9 +209,8 @@ fn first_acceptor(
     development: Option<&DevelopmentCertificate>,
 ) -> Result<Arc<Acceptor>, ServeError> {
     let builder = tls_setup::builder(settings, development.map(|made| made.files.clone()));
-    let acceptor = builder.build().map_err(|errors| {
-        ServeError::Certificates(errors.iter().map(|error| certificate_fault(settings, error)).collect())
-    })?;
+    let acceptor =
+        builder.build().map_err(|errors| ServeError::Certificates(certificate_faults(settings, &errors)))?;
     Ok(Arc::new(acceptor))
 }
 
@@ -287,10 +301,13 @@ fn announce(
             ListenerKind::Redirect => {
                 format!("http://{}/  redirects to https, {workers}", host_and_port(listener))
             }
+            ListenerKind::Nfs => format!("nfs://{}/  {workers}, {}", listener.bound, exported(settings)),
         };
         report::note(&line);
     }
-    if listening.iter().any(|listener| listener.kind == ListenerKind::Tls) {
+    let serves_tls =
+        settings.serves_nfs_over_tls() || listening.iter().any(|listener| listener.kind == ListenerKind::Tls);
+    if serves_tls {
         placement.iter().for_each(|line| report::note(line));
     }
     if let Some(admin) = admin {
@@ -305,6 +322,19 @@ fn announce(
             listener.bound.port()
         ));
     }
+}
+
+/// `/media (TLS required), /open`.
+fn exported(settings: &Settings) -> String {
+    let each = settings.exports.iter().map(|export| {
+        let tls = match export.policy.tls {
+            ExportTls::Require => " (TLSv1.3 required)",
+            ExportTls::Offer => " (TLSv1.3 offered)",
+            ExportTls::Off => " (no TLS)",
+        };
+        format!("/{}{tls}", export.name)
+    });
+    each.collect::<Vec<_>>().join(", ")
 }
 
 fn host_and_port(listener: &Listening) -> String {

@@ -5,16 +5,17 @@ use crate::{
     connection::{self, Begun},
     listeners::{self, WorkerListener},
     metrics::{Closed, Metrics, Refused},
-    places::HandshakePlaces,
+    nfs,
+    places::{HandshakePlaces, handshakes::Ticket},
     report,
-    watch::Stage,
+    watch::{Stage, Watch},
 };
 use linerate_config::ListenerKind;
 use linerate_os::{limits, socket};
 use std::{
     future::{Future, poll_fn},
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     rc::Rc,
     sync::Arc,
     task::Poll,
@@ -75,7 +76,7 @@ impl Worker {
         listeners::prepare(listener, address, kind, low_water_bytes);
     }
 
-    fn admit(&self, stream: TcpStream, address: SocketAddr, kind: ListenerKind) {
+    fn admit(self: &Rc<Self>, stream: TcpStream, address: SocketAddr, kind: ListenerKind) {
         let metrics = &self.service.workplace.metrics;
         let snapshot = self.service.snapshots.load();
         metrics.connections_accepted.increment();
@@ -90,7 +91,13 @@ impl Worker {
         let begun = self.begin(stream, handshake);
         let active = Active::new(Arc::clone(metrics), places);
         let service = Rc::clone(&self.service);
-        spawn(active, |active| connection::run(active, begun, address, kind, service));
+        match begun {
+            Begun::Clear(stream, watch) if kind == ListenerKind::Nfs => {
+                let door = Rc::clone(self) as Rc<dyn nfs::Door>;
+                spawn(active, |active| nfs::run(active, (stream, watch), address, door, service));
+            }
+            begun => spawn(active, |active| connection::run(active, begun, address, kind, service)),
+        }
     }
 
     /// The time for a handshake runs from here on.
@@ -98,14 +105,19 @@ impl Worker {
         let workplace = &self.service.workplace;
         let watch = workplace.watches.enter();
         let Some(places) = handshake else { return Begun::Clear(stream, watch) };
+        Begun::Tls(self.enter_handshake(stream, watch, places))
+    }
+
+    fn enter_handshake(&self, stream: TcpStream, watch: Rc<Watch>, places: HandshakePlaces) -> Ticket {
+        let workplace = &self.service.workplace;
         let now_ms = workplace.now_ms();
         let limit_ms = workplace.time_limits.get().handshake_ms;
         watch.begin(Stage::Handshake, now_ms.saturating_add(limit_ms));
-        Begun::Tls(self.handshakes.enter(stream, watch, now_ms, places))
+        self.handshakes.enter(stream, watch, now_ms, places)
     }
 
     /// Takes a connection; of a listener that `retires` it inherited what keeps others from beginning.
-    fn take(&self, stream: TcpStream, address: SocketAddr, kind: ListenerKind, retires: bool) {
+    fn take(self: &Rc<Self>, stream: TcpStream, address: SocketAddr, kind: ListenerKind, retires: bool) {
         if retires {
             socket::begin_connections_again(&stream);
         }
@@ -114,7 +126,7 @@ impl Worker {
 
     /// Takes the connections that wait in the kernel's queue and closes the listener, because closing resets every
     /// connection in the queue. The kernel is asked: the runtime knows only what the kernel told it when it was last idle.
-    fn take_the_last(&self, listener: TcpListener, kind: ListenerKind, retires: bool) {
+    fn take_the_last(self: &Rc<Self>, listener: TcpListener, kind: ListenerKind, retires: bool) {
         let Ok(listener) = listener.into_std() else { return };
         for _ in 0..LAST_ACCEPTS {
             match listener.accept() {
@@ -166,6 +178,18 @@ impl Worker {
         }
         workplace.reserve.refill();
         was_there
+    }
+}
+
+impl nfs::Door for Worker {
+    fn begin_handshake(
+        &self,
+        stream: TcpStream,
+        watch: Rc<Watch>,
+        address: IpAddr,
+    ) -> Result<Ticket, Refused> {
+        let places = self.find_handshake_places(address, &self.service.snapshots.load())?;
+        Ok(self.enter_handshake(stream, watch, places))
     }
 }
 

@@ -53,7 +53,8 @@ impl Worker {
             ListenerKind::Tls => {
                 Some(own(Count::Handshakes, limits.handshakes).map_err(|()| Refused::HandshakesOfAddress)?)
             }
-            ListenerKind::Plaintext | ListenerKind::Redirect => None,
+            // A client of NFS asks for a handshake later, if it does.
+            ListenerKind::Plaintext | ListenerKind::Redirect | ListenerKind::Nfs => None,
         };
         let total = self.place_of_connection(snapshot.connections_limit).ok_or(Refused::Connections)?;
         let handshake = match handshake {
@@ -64,6 +65,25 @@ impl Worker {
             None => None,
         };
         Ok((Places { _total: total, _address: connection }, handshake))
+    }
+
+    /// A place for the handshake of a connection that has one for itself already.
+    pub(super) fn find_handshake_places(
+        &self,
+        address: IpAddr,
+        snapshot: &Snapshot,
+    ) -> Result<HandshakePlaces, Refused> {
+        let limits = &snapshot.address_limits;
+        let is_exempt = limits.exempt.iter().any(|network| network.contains(address));
+        let of_address = match limits.handshakes.filter(|_| !is_exempt) {
+            Some(limit) => Some(
+                AddressPlace::take(&self.totals, address, Count::Handshakes, limit)
+                    .ok_or(Refused::HandshakesOfAddress)?,
+            ),
+            None => None,
+        };
+        let place = self.place_of_handshake(snapshot.handshakes_limit).ok_or(Refused::Handshakes)?;
+        Ok((place, of_address))
     }
 
     /// One that was told to go has its place until its task has run, so the newcomer's may be one too many for that long.

@@ -6,7 +6,7 @@ use crate::{
     placement::{Basis, PlacementPlan},
     places::totals::{Count, Place},
     sites::Sites,
-    snapshot::Found,
+    snapshot::{Found, Served},
 };
 use linerate_config::{Flags, Settings};
 use linerate_os::socket;
@@ -21,7 +21,8 @@ fn snapshot_of(generation: u64, root: &Path, toml: &str) -> Snapshot {
     let sites = Sites::open(&settings).unwrap();
     let plan = PlacementPlan::new(&settings, (Basis::Defaults, Costs::defaults()), 1);
     let connections = settings.limits.connections;
-    Snapshot::new(generation, (&settings, connections), sites, None, None, Found::default(), plan)
+    let served = Served { sites, acceptor: None, nfs: None };
+    Snapshot::new(generation, (&settings, connections), served, None, Found::default(), plan)
 }
 
 fn snapshot(generation: u64, root: &Path, low_water: &str) -> Snapshot {

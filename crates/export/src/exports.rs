@@ -115,7 +115,7 @@ impl Exports {
         }
     }
 
-    /// Counts a client that was refused as a whole.
+    /// Counts a call of a client that nothing is for.
     pub fn count(&self, refusal: Refusal) {
         self.refusals.count(refusal);
     }

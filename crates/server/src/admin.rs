@@ -9,6 +9,7 @@ use crate::{
     snapshot::Snapshot,
 };
 use arc_swap::ArcSwap;
+use linerate_export::Refusal;
 use linerate_http::{ImfFixdate, Method, RequestLimits, Responder, Status, parse_request};
 use linerate_os::{kernel_tls, limits};
 use std::{
@@ -49,7 +50,13 @@ impl State {
         let [succeeded, failed] = [0, 1].map(|index| self.reloads[index].load(Ordering::Relaxed));
         let dropped_lines = self.log.as_ref().map_or(0, |log| log.dropped_lines());
         let gauge = |name, help, value| Single { name, kind: "gauge", help, value };
-        let kernel = self.snapshots.load().kernel.clone();
+        let snapshot = self.snapshots.load();
+        let kernel = snapshot.kernel.clone();
+        let nfs = snapshot.nfs.as_ref();
+        let nfs_refusals: Vec<_> = nfs.map_or_else(Vec::new, |nfs| {
+            let value = |reason: Refusal| (reason.label(), nfs.exports.refusals().value(reason));
+            Refusal::ALL.map(value).to_vec()
+        });
         let self_test_failures = kernel.map_or(0, |kernel| kernel.failures().len() as u64);
         metrics::render(
             &self.workers,
@@ -90,6 +97,7 @@ impl State {
                 ),
                 gauge("linerate_workers", "Workers.", self.workers.len() as u64),
             ],
+            &nfs_refusals,
             kernel_tls::statistics().ok().as_deref(),
         )
     }

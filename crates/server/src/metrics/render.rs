@@ -18,6 +18,7 @@ pub(crate) struct Single {
 pub(crate) fn render(
     workers: &[Arc<Metrics>],
     singles: &[Single],
+    nfs_refusals: &[(&str, u64)],
     kernel_statistics: Option<&[Statistic]>,
 ) -> String {
     let mut page = Page { text: String::with_capacity(8192), workers };
@@ -79,6 +80,7 @@ pub(crate) fn render(
         page.heading(name, kind, help);
         let _ = writeln!(page.text, "{name} {value}");
     }
+    page.nfs_refusals(nfs_refusals);
     if let Some(statistics) = kernel_statistics {
         page.kernel_statistics(statistics);
     }
@@ -137,6 +139,18 @@ impl Page<'_> {
         }
         for (reason, count) in failures {
             let _ = writeln!(self.text, "{name}{{version=\"none\",result=\"{reason}\"}} {count}");
+        }
+    }
+
+    /// Where nothing is exported there are none.
+    fn nfs_refusals(&mut self, refusals: &[(&str, u64)]) {
+        if refusals.is_empty() {
+            return;
+        }
+        let name = "linerate_nfs_refused_total";
+        self.heading(name, "counter", "What NFS clients did not get, by reason.");
+        for (reason, count) in refusals {
+            let _ = writeln!(self.text, "{name}{{reason=\"{reason}\"}} {count}");
         }
     }
 
@@ -266,7 +280,7 @@ mod tests {
         }
         workers[0].connections_active.decrement();
         let example = Single { name: "linerate_example", kind: "gauge", help: "An example.", value: 7 };
-        let text = render(&workers, &[example], None);
+        let text = render(&workers, &[example], &[("network", 3)], None);
         for line in [
             "linerate_connections_active 1",
             "linerate_http_requests_total{status=\"206\"} 2",
@@ -294,8 +308,9 @@ mod tests {
     fn the_kernels_counts_are_told_with_a_note_where_they_mislead() {
         let workers = [Arc::new(Metrics::default())];
         let statistic = |name: &str, value| Statistic { name: name.to_owned(), value };
-        let page =
-            |value| render(&workers, &[], Some(&[statistic("TlsTxSw", value), statistic("TlsTxDevice", 0)]));
+        let page = |value| {
+            render(&workers, &[], &[], Some(&[statistic("TlsTxSw", value), statistic("TlsTxDevice", 0)]))
+        };
         let note = |text: &str| text.lines().any(|line| line.starts_with("# linerate_kernel_tls_stat: "));
         assert!(page(0).contains("linerate_kernel_tls_stat{counter=\"TlsTxSw\"} 0\n"));
         assert!(!note(&page(0)), "nothing was promoted");

@@ -71,7 +71,7 @@ pub(super) struct Talk<'a, K> {
     start_tls: Option<Vec<u8>>,
     /// The snapshot by which the client was judged last, and whether nothing is for it.
     generation: Option<u64>,
-    is_refused: bool,
+    refusal: Option<Refusal>,
     outgoing: Outgoing,
     /// Work for waiting threads, and that which they do.
     queued: VecDeque<Work>,
@@ -88,7 +88,7 @@ impl<'a, K: KeySource> Talk<'a, K> {
             is_midway: false,
             start_tls: None,
             generation: None,
-            is_refused: false,
+            refusal: None,
             outgoing: Outgoing::default(),
             queued: VecDeque::new(),
             waiting: JoinSet::new(),
@@ -171,14 +171,16 @@ impl<'a, K: KeySource> Talk<'a, K> {
         // A listener that is given up has its connections served to their end.
         let Some(nfs) = snapshot.nfs.clone() else { return Err(Ending::Expired(Expiry::Drain)) };
         if self.generation.replace(snapshot.generation) != Some(snapshot.generation) {
-            self.is_refused = self.judge(&nfs);
+            self.refusal = self.judge(&nfs);
         }
         while !rest.is_empty() && self.has_room() {
             let taken = self.records.take(rest).map_err(|_| Ending::BadRequest)?;
             rest = rest.get(taken.consumed_bytes..).unwrap_or_default();
             let Some(record) = taken.record else { continue };
-            let is_refused = self.is_refused;
-            let outcome = call::take(&nfs, &self.client, is_refused, record);
+            let outcome = call::take(&nfs, &self.client, self.refusal.is_some(), record);
+            if let (Outcome::Denied(_), Some(refusal)) = (&outcome, self.refusal) {
+                nfs.exports.count(refusal);
+            }
             self.take_outcome(outcome)?;
         }
         if !rest.is_empty() {
@@ -188,15 +190,14 @@ impl<'a, K: KeySource> Talk<'a, K> {
         Ok(())
     }
 
-    /// Whether nothing is for this client. A client that has TLS already can do no more about it: the operator is told why.
-    fn judge(&self, nfs: &NfsService) -> bool {
-        let Some((export, refusal)) = nfs.refusal(&self.client) else { return false };
-        nfs.exports.count(refusal);
+    /// Why nothing is for this client, if that is so. The operator is told.
+    fn judge(&self, nfs: &NfsService) -> Option<Refusal> {
+        let (export, refusal) = nfs.refusal(&self.client)?;
         // One in the clear may be about to ask for TLS.
         if refusal != Refusal::NoTls {
             report::warn(&format!("nfs: {} is refused: {export}: {refusal}", self.client.address));
         }
-        true
+        Some(refusal)
     }
 
     fn take_outcome(&mut self, outcome: Outcome) -> Result<(), Ending> {

@@ -476,6 +476,7 @@ fn example_in(folder: &Path) -> String {
         ("www.example.org", &["www.example.org"][..], &rcgen::PKCS_ECDSA_P256_SHA256),
         ("media-ecdsa", &media, &rcgen::PKCS_ECDSA_P256_SHA256),
         ("media-rsa", &media, &rcgen::PKCS_RSA_SHA256),
+        ("clients-ca", &media, &rcgen::PKCS_ECDSA_P256_SHA256),
     ] {
         certificate(&keys, stem, names, algorithm);
     }
@@ -498,11 +499,12 @@ fn the_example_passes_check_as_it_is_and_with_every_key_in() {
     let all_in: Vec<&str> = example
         .lines()
         .map(|line| match line.strip_prefix('#') {
-            Some(key) if key.starts_with(|first: char| first.is_ascii_lowercase()) => key,
+            Some(key) if key.starts_with(|first: char| first.is_ascii_lowercase() || first == '[') => key,
             _ => line,
         })
         .collect();
-    fs::write(&file, all_in.join("\n")).unwrap();
+    let (listen, with_exports) = ("\"redirect://*:80\"]", "\"redirect://*:80\", \"nfs://localhost:2049\"]");
+    fs::write(&file, all_in.join("\n").replace(listen, with_exports)).unwrap();
     // Of another machine: noted, and not used.
     let calibration = "schema = \"linerate-calibration-1\"\nmeasured_at = \"\"\nmeasured_by = \"\"\n\
                        [machine]\nkernel = \"none\"\ncpu = \"none\"\n\
@@ -512,6 +514,7 @@ fn the_example_passes_check_as_it_is_and_with_every_key_in() {
     let said = printed(&["check", "--config", path]);
     assert!(said.contains("it was measured on another processor (none;"), "{said}");
     assert!(said.contains("workers        4, on CPUs 0-3"), "{said}");
+    assert!(said.contains("export         /media"), "{said}");
     for key in linerate_config::KEYS {
         assert!(all_in.iter().any(|line| line.contains(&format!("{} = ", key.name))), "{}", key.name);
     }

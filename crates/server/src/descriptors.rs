@@ -1,6 +1,7 @@
 //! Descriptors: how many connections and cached files the limit of open files leaves room for, and some in reserve for when
 //! there are none left all the same.
 
+use crate::nfs;
 use linerate_config::Settings;
 use linerate_os::limits::{is_without_descriptor, spare_descriptor, spare_in_place_of};
 use std::{
@@ -42,7 +43,11 @@ impl Budget {
         let workers = self.workers.max(1);
         let listeners = settings.listeners.len() as u64 * workers;
         let roots = 2 * settings.sites.len() as u64;
-        let fixed = OF_THE_PROCESS + OF_A_WORKER * workers + listeners + roots;
+        let exported = match settings.exports.len() as u64 {
+            0 => 0,
+            exports => exports + nfs::DESCRIPTORS,
+        };
+        let fixed = OF_THE_PROCESS + OF_A_WORKER * workers + listeners + roots + exported;
         let left = self.open_files.saturating_sub(fixed);
         let files_cached = (limits.open_files_cached as u64).min(left / 2 / workers);
         let left = (left - files_cached * workers).max(LEAST_CONNECTIONS);

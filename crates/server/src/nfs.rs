@@ -19,5 +19,10 @@ mod source;
 mod talk;
 mod warmth;
 
+/// Files kept at hand for what clients ask next.
+pub(crate) const NODES_LIMIT: usize = 256;
+/// Descriptors that these have.
+pub(crate) const DESCRIPTORS: u64 = 2 * NODES_LIMIT as u64;
+
 pub(crate) use connection::{Door, run};
 pub(crate) use service::NfsService;

@@ -281,6 +281,8 @@ impl<'a, K: KeySource> Talk<'a, K> {
             return Err(Ending::Record(RecordError::KeyExhausted));
         }
         self.link.send(&mut queue).await?;
+        // If a record is waited for next, its time runs anew.
+        self.is_midway = false;
         if let Some(decision) = self.link.decision() {
             self.service.workplace.metrics.place(&decision);
         }

@@ -1,14 +1,14 @@
 //! Opening exports, at the start and at a reload.
 
 use super::{configuration::renewed, start::certificate_faults};
-use crate::{nfs::NfsService, tls_setup};
+use crate::{
+    nfs::{NODES_LIMIT, NfsService},
+    tls_setup,
+};
 use linerate_config::{self as config, ExportIdentity, ExportTls, Settings};
 use linerate_export::{ClientRule, Export, ExportOptions, Exports, HandleKey, IdentityRule, TlsRule};
 use linerate_tls::{Acceptor, DevelopmentCertificate, state_directory};
 use std::sync::Arc;
-
-/// Files kept at hand for what NFS clients ask next, each with up to two descriptors.
-const NODES_LIMIT: usize = 512;
 
 /// Opens what is exported. Clients, handles and certificates that do not load are those of `old`, if there is one. `None` if
 /// nothing is exported.

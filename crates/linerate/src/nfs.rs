@@ -23,7 +23,7 @@ Examples:
   linerate nfs /srv/media --tls off
       In the clear, on port 2049 of every address.
 
-NFS 4.1 and 4.2, read-only. [[export]] in a configuration file says the same, beside sites; `linerate check`
+NFS 4.2, 4.1 and 3, read-only. [[export]] in a configuration file says the same, beside sites; `linerate check`
 looks at it. Signals as those of `linerate serve`.";
 
 #[derive(Args, Debug)]

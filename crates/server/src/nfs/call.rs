@@ -2,7 +2,7 @@
 
 use super::service::NfsService;
 use linerate_export::{Exports, OpenFile};
-use linerate_nfs::{Client, Evaluated, Piece, Protocol, Request, Step, Waiting};
+use linerate_nfs::{Client, Evaluated, MOUNT_PROGRAM, Piece, Protocol, Request, Step, Waiting};
 use linerate_rpc::{
     Call, Credential,
     reply::{self, AuthenticationError, Denial},
@@ -51,7 +51,9 @@ impl Job {
 pub(super) fn take(nfs: &NfsService, client: &Arc<Client>, is_refused: bool, record: &[u8]) -> Outcome {
     let asks = Call::parse(record).ok();
     let asks_for_tls = asks.as_ref().is_some_and(|call| call.credential == Credential::Tls);
-    if let Some(call) = asks.filter(|call| is_refused && !asks_for_tls && call.procedure != 0) {
+    // MOUNT comes in the clear whatever follows, and each call of it is judged by itself.
+    let is_meant = |call: &Call<'_>| !asks_for_tls && call.program != MOUNT_PROGRAM && call.procedure != 0;
+    if let Some(call) = asks.filter(|call| is_refused && is_meant(call)) {
         let denial = Denial::Authentication(AuthenticationError::TooWeak);
         return Outcome::Denied(whole(reply::denied(call.transaction, denial)));
     }

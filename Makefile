@@ -12,12 +12,14 @@
 #   make mutants [PACKAGE=record] [ARGS="--file nonce.rs"]   change a crate place by place: does a test notice?
 #   make readme-figures [ROUNDS=5] [EACH=1] [CACHE=DIR]     README's table, measured and written anew, in a quiet quarter of an hour
 #   make report [EXPERIMENT=engines] [ARGS=--quick]        run an experiment and put its report into docs/reports
+#   make version VERSION=X.Y.Z                            write a version to every place that has it
+#   make release [ARGS="deb image"]                        what is published of it, into target/dist
 #   make SETUP=no ...                                      never install a system package, only name it
 
-.PHONY: serve test test-all guest-test nic fuzz hostile conformance careful mutants readme-figures report
+.PHONY: serve test test-all guest-test nic fuzz hostile conformance careful mutants readme-figures report version release
 .DEFAULT_GOAL := test
 
-export DIR TARGET TIME SETUP EXPERIMENT TLSFUZZER ONLY FAMILY PACKAGE ROUNDS EACH CACHE
+export DIR TARGET TIME SETUP EXPERIMENT TLSFUZZER ONLY FAMILY PACKAGE ROUNDS EACH CACHE VERSION
 
 serve:
 	@scripts/serve.sh $(ARGS)
@@ -55,3 +57,9 @@ readme-figures:
 
 report:
 	@scripts/report.sh $(ARGS)
+
+version:
+	@scripts/version.sh --set "$(VERSION)"
+
+release:
+	@scripts/release.sh $(ARGS)

@@ -19,9 +19,8 @@ if ! command -v go >/dev/null; then
     exit 77
 fi
 mkdir -p "$tools/bin"
-# The tool runs for seconds, so it is built to be there soon: without optimisation.
 if ! GOBIN=$tools/bin CGO_ENABLED=0 GOFLAGS=-buildvcs=false \
-    go install -gcflags='all=-N -l' "$module@$version" >"$tools/$name.log" 2>&1; then
+    go install "$module@$version" >"$tools/$name.log" 2>&1; then
     tail -n 20 "$tools/$name.log" >&2
     echo "$name $version cannot be installed; log: $tools/$name.log" >&2
     exit 77

@@ -72,6 +72,7 @@ step "format" scripts/check-format.sh
 step "shell scripts" scripts/check-shell.sh
 step "list of allowed skips" scripts/unlisted-skips.sh --check
 step "clippy" cargo clippy "${locked[@]}" --workspace --all-targets -- -D warnings
+step "version" scripts/check-version.sh
 step "dependencies are documented" scripts/check-dependencies.sh
 step "licences, bans, sources" scripts/check-deny.sh bans licenses sources
 step "advisories" scripts/check-deny.sh advisories

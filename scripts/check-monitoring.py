@@ -14,8 +14,8 @@ import sys
 # What Prometheus adds, and a scrape's own series.
 ADDED = {"job", "instance"}
 OF_PROMETHEUS = {"up"}
-# Exported only where the kernel's tls module is loaded, which a machine that tests need not have.
-NEEDS_THE_TLS_MODULE = {"linerate_kernel_tls_stat"}
+# Exported only where the kernel's tls module is loaded, and where something is exported by NFS.
+ONLY_SOMETIMES = {"linerate_kernel_tls_stat", "linerate_nfs_refused_total"}
 # Families of which a server shows only the combinations that occurred: what it does not show is no fault.
 ONLY_WHAT_OCCURRED = {"linerate_tls_handshakes_total", "linerate_http_requests_total", "linerate_placement_total"}
 
@@ -72,7 +72,7 @@ def expressions(path):
 def faults_of(place, expression, families):
     """What an expression names and no server exports."""
     for name, selector in SELECTOR.findall(expression):
-        if name in OF_PROMETHEUS or name in NEEDS_THE_TLS_MODULE - families.keys():
+        if name in OF_PROMETHEUS or name in ONLY_SOMETIMES - families.keys():
             continue
         if name not in families:
             yield f"{place}: nothing is called {name}"

@@ -25,7 +25,7 @@ pub struct Limits {
     pub cached_replies_bytes: usize,
     /// How long a client is certainly known after its last call.
     pub lease: Duration,
-    /// How long a client that says nothing is kept, if there is room: longer than the lease.
+    /// How long a client that says nothing is kept, if there is room. At least as long as the lease.
     pub silence: Duration,
 }
 

@@ -57,6 +57,9 @@ impl<F> Reply<F> {
     }
 }
 
+/// What most replies have room in, files not counted.
+const USUAL_BYTES: usize = 512;
+
 /// A reply that is being made. All bytes are in one writer; where ranges of files belong between them is noted.
 #[derive(Debug)]
 pub(crate) struct Draft<F> {
@@ -76,7 +79,7 @@ struct Insertion<F> {
 impl<F> Draft<F> {
     /// Begins the reply to a call that is carried out.
     pub(crate) fn accepted(transaction: u32) -> Self {
-        let mut bytes = Writer::default();
+        let mut bytes = Writer::reusing(Vec::with_capacity(USUAL_BYTES));
         reply::accepted(&mut bytes, transaction);
         Self { bytes, files: Vec::new(), files_bytes: 0 }
     }

@@ -333,18 +333,37 @@ fn nobody_has_more_sessions_than_allowed_and_no_more_clients_are_known() {
     for (more, status) in [(0, OK), (1, OK), (2, NOSPC), (2, NOSPC)] {
         assert_eq!(conversation.create_session((client, sequence + more), CHANNEL).status, status);
     }
-    conversation.exchange_id(b"b", 1);
-    conversation.exchange_id(b"c", 1);
-    let exchange = |conversation: &mut Conversation| conversation.compound(&[exchange_id(b"d", 1, 0)]).status;
-    assert_eq!(exchange(&mut conversation), DELAY);
+    // Records that nothing has confirmed make room, the eldest first.
+    let b = conversation.exchange_id(b"b", 1);
+    conversation.now += Duration::from_secs(1);
+    let c = conversation.exchange_id(b"c", 1);
+    let d = conversation.exchange_id(b"d", 1);
     assert_eq!(conversation.protocol.sizes().clients, 3);
-    // Who is past its lease has to make room, and only who is.
-    conversation.now += limits.lease;
+    assert_eq!(conversation.create_session(b, CHANNEL).status, STALE_CLIENTID);
+    assert_eq!(conversation.create_session(c, CHANNEL).status, OK);
+    assert_eq!(conversation.create_session(d, CHANNEL).status, OK);
+    // Those with sessions do not, within their lease.
+    let exchange = |conversation: &mut Conversation| conversation.compound(&[exchange_id(b"e", 1, 0)]).status;
+    assert_eq!(exchange(&mut conversation), DELAY);
+    conversation.now += limits.lease - Duration::from_secs(1);
     conversation.exchange_id(b"a", 1);
     assert_eq!(exchange(&mut conversation), DELAY);
-    conversation.now += Duration::from_secs(1);
+    conversation.now += Duration::from_millis(1001);
     assert_eq!(exchange(&mut conversation), OK);
     assert_eq!((conversation.protocol.sizes().clients, conversation.protocol.sizes().sessions), (2, 2));
+}
+
+#[test]
+fn who_is_silent_for_long_is_forgotten() {
+    let limits = Limits::default();
+    let mut conversation = conversation();
+    conversation.now += limits.silence;
+    conversation.exchange_id(b"b", 1);
+    assert_eq!((conversation.protocol.sizes().clients, conversation.protocol.sizes().sessions), (2, 1));
+    conversation.now += limits.lease;
+    conversation.exchange_id(b"c", 1);
+    assert_eq!((conversation.protocol.sizes().clients, conversation.protocol.sizes().sessions), (2, 0));
+    assert_eq!(conversation.operations(&[root()]).status, BADSESSION);
 }
 
 #[test]

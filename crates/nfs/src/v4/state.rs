@@ -51,6 +51,8 @@ struct Table {
     clients: Clients,
     sessions: HashMap<SessionId, Arc<Session>>,
     next_session: u64,
+    /// When those are looked for that have been silent for too long.
+    next_sweep: Duration,
 }
 
 /// Takes a lock, also behind a thread that has panicked: what it guards is whole between any two statements.
@@ -70,6 +72,7 @@ impl State {
                 clients: Clients::new(boot),
                 sessions: HashMap::new(),
                 next_session: 1,
+                next_sweep: Duration::ZERO,
             }),
             cached_bytes: Arc::default(),
             next_state_id: AtomicU64::new(1),
@@ -80,9 +83,12 @@ impl State {
     pub(crate) fn exchange_id(&self, exchange: Exchange<'_>, now: Duration) -> Result<Exchanged, Status> {
         let mut table = locked(&self.table);
         let table = &mut *table;
+        if now >= table.next_sweep {
+            table.next_sweep = now.saturating_add(self.limits.lease);
+            table.expire(self.limits.silence.max(self.limits.lease), now);
+        }
         if table.clients.is_full(&self.limits) {
-            let gone = table.clients.expire(&self.limits, now);
-            table.forget(&gone);
+            table.expire(self.limits.lease, now);
         }
         let (exchanged, gone) = table.clients.exchange(exchange, &self.limits, now)?;
         table.forget(&gone);
@@ -176,6 +182,11 @@ impl State {
 }
 
 impl Table {
+    fn expire(&mut self, longest: Duration, now: Duration) {
+        let gone = self.clients.expire(longest, now);
+        self.forget(&gone);
+    }
+
     fn forget(&mut self, sessions: &[SessionId]) {
         for id in sessions {
             self.sessions.remove(id);

@@ -24,7 +24,8 @@ pub(crate) struct Owner<'a> {
     pub(crate) name: &'a [u8],
 }
 
-/// As which user a client made its record.
+/// As which user a client made its record. Not on which connection: one client of Linux may come with TLS and without, for two
+/// mounts, and calls itself the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Principal {
     /// AUTH_NONE
@@ -120,21 +121,11 @@ impl Clients {
         self.by_id.len() >= limits.clients
     }
 
-    /// Makes room: all that were silent for too long, and all that are past their lease, if nothing else helps. Returns their sessions.
-    pub(super) fn expire(&mut self, limits: &Limits, now: Duration) -> Vec<SessionId> {
-        let mut gone = Vec::new();
-        for longest in [limits.silence.max(limits.lease), limits.lease] {
-            let silent = |record: &Record| record.lease.silence(now) > longest;
-            let ids: Vec<_> =
-                self.by_id.iter().filter(|(_, record)| silent(record)).map(|(&id, _)| id).collect();
-            for id in ids {
-                gone.extend(self.remove(id));
-            }
-            if !self.is_full(limits) {
-                break;
-            }
-        }
-        gone
+    /// Removes what has been silent for longer than this. Returns the sessions.
+    pub(super) fn expire(&mut self, longest: Duration, now: Duration) -> Vec<SessionId> {
+        let silent = self.by_id.iter().filter(|(_, record)| record.lease.silence(now) > longest);
+        let ids: Vec<_> = silent.map(|(&id, _)| id).collect();
+        ids.into_iter().flat_map(|id| self.remove(id)).collect()
     }
 
     /// The cases of RFC 8881 section 18.35.4. Returns the sessions of records that are gone, too.
@@ -188,7 +179,10 @@ impl Clients {
             gone.extend(self.remove(unconfirmed));
         }
         if self.is_full(limits) {
-            return Err(Status::Delay);
+            // A record without a session is the cheapest to make, for an attacker, too, and to lose: its client begins again.
+            let unconfirmed = self.by_id.iter().filter(|(_, record)| !record.is_confirmed);
+            let eldest = unconfirmed.max_by_key(|(_, record)| record.lease.silence(now)).map(|(&id, _)| id);
+            gone.extend(self.remove(eldest.ok_or(Status::Delay)?));
         }
         Ok((self.add(owner, principal, now), gone))
     }

@@ -17,7 +17,7 @@ use linerate_os::{
     socket::{self, Follows},
     zero_copy::ZeroCopySend,
 };
-use std::{fmt, io, ops::Range, os::fd::BorrowedFd, time::Duration};
+use std::{fmt, io, ops::Range, os::fd::BorrowedFd, sync::Arc, time::Duration};
 
 /// Memory in a slot.
 pub trait Lendable {
@@ -28,6 +28,13 @@ pub trait Lendable {
 impl Lendable for Pages {
     fn pages(&self) -> &Pages {
         self
+    }
+}
+
+/// Memory that many connections send from, and that is never written to.
+impl<T: Lendable> Lendable for Arc<T> {
+    fn pages(&self) -> &Pages {
+        (**self).pages()
     }
 }
 

@@ -33,6 +33,9 @@ pub(crate) struct Options {
     /// Only the sender's work: the client is on the host, across a virtio adapter that cuts the segments.
     #[arg(long)]
     wire: bool,
+    /// With `--wire`: only the senders that no server is around, which copy or lend to the kernel what they send.
+    #[arg(long, requires = "wire")]
+    senders: bool,
     /// Set by `--wire` itself: this process is alone in its network namespace.
     #[arg(long, hide = true)]
     in_namespace: bool,
@@ -81,6 +84,7 @@ impl Options {
     fn inside(&self, linerate: &Path) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["cost-inside".into()];
         arguments.extend(self.common(linerate));
+        arguments.extend(self.senders.then(|| "--senders".into()));
         arguments
     }
 
@@ -89,6 +93,7 @@ impl Options {
         let mut arguments: Vec<OsString> =
             ["guest", "cost", "--wire", "--in-namespace"].map(Into::into).into();
         arguments.extend(self.common(linerate));
+        arguments.extend(self.senders.then(|| "--senders".into()));
         arguments.extend(kernels.iter().flat_map(|kernel| ["--kernel".into(), kernel.into()]));
         arguments
     }
@@ -251,7 +256,7 @@ impl Count {
             None => ("whole machine", "", ""),
         };
         let mut text = format!(
-            "| instructions per byte, {counted} | user | kernel | both | spread | of nginx's |{columns}\n\
+            "| instructions per byte, {counted} | user | kernel | both | spread | of nginx's, or of the copy |{columns}\n\
              |---|---|---|---|---|---|{rule}\n"
         );
         for subject in Subject::ALL {

@@ -16,6 +16,7 @@ use linerate_os::kernel_tls::{Calls as _, System};
 
 use super::client::counted::mark;
 use super::client::steps::{Fetcher, Served, Step};
+use super::sender::{Content, Sender, Way};
 use super::server::Setting;
 use super::wire::adapter::{Adapter, Sent};
 use super::wire::control::ControlConnection;
@@ -45,6 +46,9 @@ pub(crate) struct Options {
     /// The client is at this address of the host's, across the adapter; without it, here.
     #[arg(long)]
     client: Option<SocketAddr>,
+    /// Only the senders that no server is around.
+    #[arg(long)]
+    senders: bool,
 }
 
 /// Measures all subjects. One that cannot be started is left out, with its reason on standard error.
@@ -78,6 +82,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for subject in Subject::ALL {
         if subject == Subject::CipherAlone {
             bench.measure_cipher(subject)?;
+            continue;
+        }
+        if let Some(kind) = subject.sender() {
+            // Over loopback the kernel copies what it was lent.
+            if bench.adapter.is_some() {
+                bench.measure_sender(subject, kind).with_context(|| subject.title())?;
+            }
+            continue;
+        }
+        if options.senders {
             continue;
         }
         let server = subject.server().context("nobody serves that")?;
@@ -130,6 +144,26 @@ impl Bench<'_> {
         let is_right = if subject.is_kernel() { by_kernel >= expected } else { by_kernel == 0 };
         if !is_right {
             bail!("the kernel encrypted {by_kernel} connections, {expected} were to be (TlsTxSw)");
+        }
+        Ok(())
+    }
+
+    /// As [`Bench::measure`], for a sender; one that cannot be started is left out with its reason.
+    fn measure_sender(&mut self, subject: Subject, kind: (Content, Way)) -> Result<()> {
+        let address = self.setting.network.server_address();
+        let file = self.setting.root.join("file.bin");
+        let sender = match Sender::start(subject.title(), address, &file, kind) {
+            Ok(sender) => sender,
+            Err(error) => {
+                eprintln!("SKIPPED: guest cost: {}: {error:#}", subject.title());
+                return Ok(());
+            }
+        };
+        let body = for_the_host(&sender.body)?;
+        let served = Served { address: sender.address, certificate: None, file: body };
+        (self.carry_out)(&Step::Verify(served))?;
+        for _ in 0..self.options.transfers {
+            self.transfer(subject)?;
         }
         Ok(())
     }

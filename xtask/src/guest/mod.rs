@@ -7,7 +7,8 @@
 //!
 //! [`counted_guest`] boots guests with QEMU's counting plugin. For `cost`, [`count`] puts results together on the host, and
 //! [`inside`] is this program in the guest, which starts servers, fetches, and marks where counting begins and ends. Both
-//! know the [`Subject`]s. [`server`] starts the servers of `linerate bench`, [`client`] fetches, in the guest or, for what only
+//! know the [`Subject`]s. [`server`] starts the servers of `linerate bench`,
+//! [`sender`] those that send without a server around them, [`client`] fetches, in the guest or, for what only
 //! the sender pays, on the host ([`wire`]). [`never_lose`] has the same for every engine beside `auto`.
 
 mod client;
@@ -15,6 +16,7 @@ mod count;
 mod counted_guest;
 mod inside;
 mod never_lose;
+mod sender;
 mod served_file;
 mod server;
 mod subject;

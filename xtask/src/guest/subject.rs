@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::sender::{Content, Way};
+
 /// A server and what it encrypts by, or a part of the work by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Subject {
@@ -17,19 +19,37 @@ pub(crate) enum Subject {
     NginxKernel,
     /// linerate, TLS by the kernel.
     LinerateKernel,
+    /// No server: bytes in the clear, copied into the socket.
+    ClearCopied,
+    /// The same, lent to the kernel.
+    ClearLent,
+    /// The same by `io_uring`.
+    ClearSubmitted,
+    /// No server: records of the user engine, copied into the socket.
+    RecordsCopied,
+    /// The same, lent to the kernel.
+    RecordsLent,
+    /// The same by `io_uring`.
+    RecordsSubmitted,
     /// No server: as many bytes sealed in memory, by the library that linerate uses.
     CipherAlone,
 }
 
 impl Subject {
     /// All of them, in the order of the table.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::NginxPlain,
         Self::LineratePlain,
         Self::NginxUser,
         Self::LinerateUser,
         Self::NginxKernel,
         Self::LinerateKernel,
+        Self::ClearCopied,
+        Self::ClearLent,
+        Self::ClearSubmitted,
+        Self::RecordsCopied,
+        Self::RecordsLent,
+        Self::RecordsSubmitted,
         Self::CipherAlone,
     ];
 
@@ -42,6 +62,12 @@ impl Subject {
             Self::LinerateUser => "linerate, user engine",
             Self::NginxKernel => "nginx, kernel TLS",
             Self::LinerateKernel => "linerate, kernel engine",
+            Self::ClearCopied => "sender in the clear, copied",
+            Self::ClearLent => "sender in the clear, MSG_ZEROCOPY",
+            Self::ClearSubmitted => "sender in the clear, io_uring SEND_ZC",
+            Self::RecordsCopied => "sender of records, copied",
+            Self::RecordsLent => "sender of records, MSG_ZEROCOPY",
+            Self::RecordsSubmitted => "sender of records, io_uring SEND_ZC",
             Self::CipherAlone => "AES-256-GCM alone, in memory (aws-lc)",
         }
     }
@@ -55,13 +81,27 @@ impl Subject {
             Self::LinerateUser => Some("linerate user"),
             Self::NginxKernel => Some("nginx ktls"),
             Self::LinerateKernel => Some("linerate kernel"),
-            Self::CipherAlone => None,
+            _ => None,
+        }
+    }
+
+    /// The sender without a server that it is.
+    pub(crate) fn sender(self) -> Option<(Content, Way)> {
+        match self {
+            Self::ClearCopied => Some((Content::Clear, Way::Copied)),
+            Self::ClearLent => Some((Content::Clear, Way::Lent)),
+            Self::ClearSubmitted => Some((Content::Clear, Way::Submitted)),
+            Self::RecordsCopied => Some((Content::Records, Way::Copied)),
+            Self::RecordsLent => Some((Content::Records, Way::Lent)),
+            Self::RecordsSubmitted => Some((Content::Records, Way::Submitted)),
+            _ => None,
         }
     }
 
     /// Whether it is served in the clear.
     pub(crate) fn is_plain(self) -> bool {
-        matches!(self, Self::NginxPlain | Self::LineratePlain)
+        // A sender's records are sent as they are.
+        matches!(self, Self::NginxPlain | Self::LineratePlain) || self.sender().is_some()
     }
 
     /// Whether the kernel is to encrypt.
@@ -69,13 +109,20 @@ impl Subject {
         matches!(self, Self::NginxKernel | Self::LinerateKernel)
     }
 
-    /// The one of nginx that does the same: what ours is to be held against.
+    /// The one of nginx that does the same, or the sender that copies: what this one is to be held against.
     pub(crate) fn yardstick(self) -> Option<Self> {
         match self {
             Self::LineratePlain => Some(Self::NginxPlain),
             Self::LinerateUser => Some(Self::NginxUser),
             Self::LinerateKernel => Some(Self::NginxKernel),
-            Self::NginxPlain | Self::NginxUser | Self::NginxKernel | Self::CipherAlone => None,
+            Self::ClearLent | Self::ClearSubmitted => Some(Self::ClearCopied),
+            Self::RecordsLent | Self::RecordsSubmitted => Some(Self::RecordsCopied),
+            Self::NginxPlain
+            | Self::NginxUser
+            | Self::NginxKernel
+            | Self::ClearCopied
+            | Self::RecordsCopied
+            | Self::CipherAlone => None,
         }
     }
 }

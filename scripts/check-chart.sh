@@ -16,6 +16,10 @@ play() {
     # Of two kinds of control groups podman takes the older one, if it sees no other.
     if [ -d /sys/fs/cgroup/unified ]; then umount /sys/fs/cgroup/unified; fi
     mount -t tmpfs tmpfs /run
+    # crun 1.8 gives the container's user whatever it has as standard input: not this machine's /dev/null.
+    mknod --mode=666 /run/null c 1 3
+    mount --bind /run/null /dev/null
+    exec </dev/null
     ip link set lo up
     export CONTAINERS_CONF=$room/containers.conf
     podman=(podman --root "$room/storage" --runroot /run/storage --storage-driver vfs --cgroup-manager cgroupfs)

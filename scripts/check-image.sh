@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=${CARGO_TARGET_DIR:-target}
-if [ "${1:-}" = --again ]; then program=$2; else program=${1:-$target/debug/linerate}; fi
+if [ "${1:-}" = --again ]; then program=$3; else program=${1:-$target/debug/linerate}; fi
 if [ ! -x "$program" ]; then
     cargo build --package linerate
 fi
@@ -16,12 +16,24 @@ if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; 
     exit 77
 fi
 
-# crun, which podman starts, does not run where both kinds of control groups are mounted. It sees one, in namespaces of this
-# script's own.
-if [ "$(id -u)" = 0 ] && [ "${1:-}" != --again ] && [ "$(stat --file-system --format=%T /sys/fs/cgroup)" != cgroup2fs ] &&
-    unshare --mount true 2>/dev/null; then
-    exec unshare --mount --propagation private bash -c \
-        'umount --lazy /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup || true; exec "$@"' _ "$0" --again "$program"
+# As root podman runs in a mount namespace of this script's own, for two reasons: crun 1.8 gives the container's user whatever
+# it has as standard input, and that would be this machine's /dev/null; and it does not run where both kinds of control groups
+# are mounted.
+if [ "$(id -u)" = 0 ] && [ "${1:-}" != --again ] && command -v podman >/dev/null; then
+    null=$(mktemp --dry-run)
+    if ! mknod --mode=666 "$null" c 1 3 || ! unshare --mount true; then
+        echo "SKIPPED: OCI image, run by podman: root without namespaces and device nodes of its own"
+        rm -f "$null"
+        exit 77
+    fi
+    # shellcheck disable=SC2016 # the inner shell's
+    exec unshare --mount --propagation private bash -c '
+        mount --bind "$1" /dev/null || exit 1
+        if [ "$(stat --file-system --format=%T /sys/fs/cgroup)" != cgroup2fs ]; then
+            umount --lazy /sys/fs/cgroup
+            mount -t cgroup2 none /sys/fs/cgroup
+        fi
+        exec "$2" --again "$1" "$3" </dev/null' _ "$null" "$0" "$program"
 fi
 
 room=$(mktemp --directory)
@@ -33,8 +45,9 @@ finish() {
     # Without root the image's files belong to users of podman's own.
     if [ "$(id -u)" != 0 ] && [ -d "$room/storage" ]; then podman unshare rm -rf "$room/storage"; fi
     rm -rf "$room"
+    if [ "${1:-}" = --again ]; then rm -f "$2"; fi
 }
-trap finish EXIT
+trap 'finish "$@"' EXIT
 fault() {
     printf '%s\n' "$*" >&2
     if [ -e "$room/said" ]; then cat "$room/said" >&2; fi

@@ -92,6 +92,10 @@ fn a_retry_whose_reply_was_not_kept_is_evaluated_again() {
     let first = conversation.compound(&operations);
     assert_eq!((first.status, conversation.protocol.sizes().kept_replies_bytes), (OK, 0));
     assert_eq!(conversation.compound(&operations), first);
+    // More slots are in use by then.
+    let mut operations = operations;
+    operations[0][28..32].copy_from_slice(&[0, 0, 0, 7]);
+    assert_eq!(conversation.compound(&operations), first);
 }
 
 #[test]

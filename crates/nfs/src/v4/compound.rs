@@ -110,7 +110,6 @@ pub(crate) fn arrive<F>(
         header.write_alone(Status::Ok, writer);
         return Arrival::Answered;
     }
-    let arguments = Fingerprint::of(reader.rest());
     let Ok(number) = reader.u32() else {
         header.write_alone(Status::BadXdr, writer);
         return Arrival::Answered;
@@ -120,7 +119,7 @@ pub(crate) fn arrive<F>(
         return Arrival::Answered;
     };
     if operation == Operation::Sequence {
-        return sequence(header, reader, arguments, circumstances, writer);
+        return sequence(header, reader, circumstances, writer);
     }
     let mut body = Writer::default();
     let result = if !operation.needs_no_session() {
@@ -148,11 +147,10 @@ pub(crate) fn arrive<F>(
 fn sequence(
     header: &Header<'_>,
     reader: &mut Reader<'_>,
-    arguments: Fingerprint,
     circumstances: &Circumstances<'_>,
     writer: &mut Writer,
 ) -> Arrival {
-    let claimed = enter(header, reader, arguments, circumstances);
+    let claimed = enter(header, reader, circumstances);
     match claimed {
         Ok((Entered::First(claim), sequence, slot, is_kept)) => {
             let has_reclaimed = claim.session().lease().has_reclaimed();
@@ -174,7 +172,6 @@ type Place = (Entered, u32, u32, bool);
 fn enter(
     header: &Header<'_>,
     reader: &mut Reader<'_>,
-    arguments: Fingerprint,
     circumstances: &Circumstances<'_>,
 ) -> Result<Place, Status> {
     let read = |reader: &mut Reader<'_>| -> Result<_, XdrError> {
@@ -197,7 +194,9 @@ fn enter(
     if is_kept && header.least_reply_bytes() > channel.longest_cached_reply_bytes as usize {
         return Err(Status::ReplyTooBigToCache);
     }
-    Ok((session.enter(slot, sequence, arguments)?, sequence, slot, is_kept))
+    // Not SEQUENCE itself: what it says of the highest slot in use may be another when a call is sent again.
+    let operations = Fingerprint::of(reader.rest());
+    Ok((session.enter(slot, sequence, operations)?, sequence, slot, is_kept))
 }
 
 /// Keeps the reply for a retry: if the client wants that, or if a second evaluation would find that its changes are made.

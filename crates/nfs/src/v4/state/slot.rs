@@ -19,10 +19,10 @@ use std::{
 pub(crate) struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// Of a call's arguments.
-    pub(crate) fn of(arguments: &[u8]) -> Self {
+    /// Of a call's operations.
+    pub(crate) fn of(operations: &[u8]) -> Self {
         let mut hasher = DefaultHasher::new();
-        arguments.hash(&mut hasher);
+        operations.hash(&mut hasher);
         Self(hasher.finish())
     }
 }

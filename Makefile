@@ -8,6 +8,7 @@
 #   make fuzz [TARGET=request] [TIME=600]                  fuzz one target, or all, TIME seconds each
 #   make hostile [ARGS="logs disks --ipv4"]              fault programs beside nginx, the long form: docs/RELIABILITY.md
 #   make conformance TLSFUZZER=DIR [ONLY='test-tls13-key*'] [FAMILY=6]   tlsfuzzer's scripts, from a checkout of it
+#   make pynfs PYNFS=DIR [PYTHON=python3]                 pynfs' tests of NFS, from a checkout of it that was built
 #   make careful                                           crates/os and record under AddressSanitizer (nightly Rust)
 #   make mutants [PACKAGE=record] [ARGS="--file nonce.rs"]   change a crate place by place: does a test notice?
 #   make readme-figures [ROUNDS=5] [EACH=1] [CACHE=DIR]     README's table, measured and written anew, in a quiet quarter of an hour
@@ -16,10 +17,10 @@
 #   make release [ARGS="deb image"]                        what is published of it, into target/dist
 #   make SETUP=no ...                                      never install a system package, only name it
 
-.PHONY: serve test test-all guest-test nic fuzz hostile conformance careful mutants readme-figures report version release
+.PHONY: serve test test-all guest-test nic fuzz hostile conformance pynfs careful mutants readme-figures report version release
 .DEFAULT_GOAL := test
 
-export DIR TARGET TIME SETUP EXPERIMENT TLSFUZZER ONLY FAMILY PACKAGE ROUNDS EACH CACHE VERSION
+export DIR TARGET TIME SETUP EXPERIMENT TLSFUZZER PYNFS PYTHON ONLY FAMILY PACKAGE ROUNDS EACH CACHE VERSION
 
 serve:
 	@scripts/serve.sh $(ARGS)
@@ -51,6 +52,9 @@ mutants:
 
 conformance:
 	@scripts/conformance.sh
+
+pynfs:
+	@scripts/pynfs.sh
 
 readme-figures:
 	@scripts/readme-figures.sh

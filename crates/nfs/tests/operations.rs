@@ -369,6 +369,15 @@ fn a_directory_is_read_in_parts_of_any_size() {
             assert_eq!(found, names, "{wanted:?} {most} {names_bytes}");
         }
     }
+    // What names and cookies take is bounded by itself: 8 and 4 bytes, and 8, 9 and 10 of the first three names.
+    for (names_bytes, count) in [(1, 1), (20, 1), (40, 1), (41, 2), (62, 2), (63, 3)] {
+        let operation = read_directory(0, 0, names_bytes, 1 << 20, &[]);
+        let answer = conversation.operations(&[code(op::PUTROOTFH), operation]);
+        let mut results = answer.behind_sequence();
+        results.take(16);
+        let (_, part, is_end) = entries(results);
+        assert_eq!((part.len(), is_end), (count, false), "{names_bytes}");
+    }
     for (operation, status) in [
         (read_directory(1, 7, 0, 1000, &[0]), BAD_COOKIE),
         (read_directory(2, 7, 0, 1000, &[0]), BAD_COOKIE),

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
@@ -12,7 +13,9 @@ use linerate_config::{CpuList, VERSION_NAMES, parse_duration_ms, parse_version};
 use linerate_stream::plan::{Amount, Cipher, Direction, IO_BYTES_LIMIT, StreamEngine, TIME_LIMIT, Version};
 use linerate_stream::report::{Connected, Interval};
 use linerate_stream::text::Text;
-use linerate_stream::{Limits, Listener, ListenerSettings, Secret, StreamError, StreamPlan, Watch};
+use linerate_stream::{
+    Limits, Listener, ListenerSettings, Secret, StreamError, StreamPlan, StreamReport, Watch, json,
+};
 
 use crate::FAILED;
 use crate::one_of::one_of;
@@ -29,6 +32,8 @@ Examples:
       Ten seconds in the clear, to there.
   linerate stream 192.0.2.2:5201 --secret secret --engine user -P 8 -t 30 -R
       TLS, sealed by the listener's process, on eight streams from there.
+  linerate stream 192.0.2.2:5201 --secret secret --engine all
+      In the clear, then TLS by each engine: one table, with ratios.
   linerate stream [::1]:5201 --engine user -n 10G --verify
       Exactly so many bytes, each of them verified.
 
@@ -96,8 +101,16 @@ pub(crate) struct StreamArguments {
     sendfile: Option<PathBuf>,
 
     /// What carries the bytes [default: plain, or user where TLS is asked for]
+    ///
+    /// plain: in the clear. user: the sending process seals records, as `linerate serve` does. kernel: Linux does (kernel TLS).
+    /// nic: an adapter does, which is proved. all: each of them in turn, and a table; one that cannot be had is told with its
+    /// reason.
     #[arg(long, value_name = "ENGINE", value_parser = one_of(ENGINES, engine), help_heading = "TLS")]
-    engine: Option<StreamEngine>,
+    engine: Option<EngineWish>,
+
+    /// What opens the records where they are received
+    #[arg(long, value_name = "ENGINE", default_value = "user", value_parser = one_of(RECEIVE_ENGINES, receive_engine), help_heading = "TLS")]
+    receive_engine: StreamEngine,
 
     /// The version of TLS
     #[arg(long, value_name = "VERSION", value_parser = one_of(VERSION_NAMES, parse_version), help_heading = "TLS")]
@@ -114,6 +127,10 @@ pub(crate) struct StreamArguments {
     /// Congestion control of both ends, like cubic or bbr
     #[arg(short = 'C', long, value_name = "NAME", help_heading = "Sockets")]
     congestion: Option<String>,
+
+    /// Print the report as JSON, in iperf3's shape (docs/schema/linerate-stream-1.json)
+    #[arg(short = 'J', long, help_heading = "Output")]
+    json: bool,
 
     /// How often to say how far it is, like 1s; 0 for never
     #[arg(short = 'i', long, value_name = "DURATION", default_value = "1", value_parser = interval, help_heading = "Output")]
@@ -132,7 +149,15 @@ pub(crate) struct StreamArguments {
     max_rate: Option<u64>,
 }
 
-const ENGINES: &[&str] = &["plain", "user"];
+/// One engine, or each in turn.
+#[derive(Clone, Copy, Debug)]
+enum EngineWish {
+    One(StreamEngine),
+    All,
+}
+
+const ENGINES: &[&str] = &["plain", "user", "kernel", "nic", "all"];
+const RECEIVE_ENGINES: &[&str] = &["user", "kernel"];
 const CIPHERS: &[&str] = &["AES-128-GCM", "AES-256-GCM", "ChaCha20-Poly1305"];
 
 /// Listens, or makes a run and prints what it found.
@@ -176,15 +201,55 @@ fn tell(line: &str) {
 }
 
 fn run(arguments: StreamArguments, secret: Option<Secret>) -> Result<ExitCode, Box<dyn Error>> {
+    let (is_json, is_all) = (arguments.json, matches!(arguments.engine, Some(EngineWish::All)));
     let plan = plan(arguments, secret)?;
     let interrupt = crate::load::interrupted_by_signals()?;
-    let mut shown = Shown { text: Text::new(plan.direction, plan.streams) };
-    let report = match linerate_stream::run(&plan, &interrupt, &mut shown) {
-        Err(StreamError::Plan(reason)) => return Err(UsageError::new("stream", reason).into()),
-        other => other?,
-    };
-    crate::output::print(shown.text.end(&report).as_bytes())?;
+    if is_all {
+        return run_each(&plan, &interrupt, is_json);
+    }
+    let mut shown = Shown { text: Text::new(plan.direction, plan.streams), is_quiet: is_json };
+    let report = run_one(&plan, &interrupt, &mut shown)?;
+    let text = if is_json { json::of_run(&report) } else { shown.text.end(&report) };
+    crate::output::print(text.as_bytes())?;
     Ok(if report.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+fn run_one(
+    plan: &StreamPlan,
+    interrupt: &AtomicBool,
+    watch: &mut dyn Watch,
+) -> Result<StreamReport, Box<dyn Error>> {
+    match linerate_stream::run(plan, interrupt, watch) {
+        Err(StreamError::Plan(reason)) => Err(UsageError::new("stream", reason).into()),
+        other => Ok(other?),
+    }
+}
+
+/// Each engine in turn. One that cannot be had is told with its reason; a listener that cannot be had ends it.
+fn run_each(plan: &StreamPlan, interrupt: &AtomicBool, is_json: bool) -> Result<ExitCode, Box<dyn Error>> {
+    let mut runs = Vec::new();
+    for engine in StreamEngine::ALL {
+        if interrupt.load(Ordering::Relaxed) {
+            break;
+        }
+        let mut shown = Shown { text: Text::new(plan.direction, plan.streams), is_quiet: true };
+        match linerate_stream::run(&StreamPlan { engine, ..plan.clone() }, interrupt, &mut shown) {
+            Ok(report) => runs.push((engine, Ok(report))),
+            Err(StreamError::Refused(lack)) if !runs.is_empty() => runs.push((engine, Err(lack))),
+            Err(StreamError::Plan(reason)) => return Err(UsageError::new("stream", reason).into()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let reports = || runs.iter().filter_map(|(_, run)| run.as_ref().ok());
+    let mut text = if is_json { json::of_engines(&runs) } else { linerate_stream::text::engines(&runs) };
+    if !is_json {
+        for fault in reports().flat_map(|report| &report.faults) {
+            text.push_str(&format!("fault         {fault}\n"));
+        }
+    }
+    crate::output::print(text.as_bytes())?;
+    let is_sound = reports().all(|report| report.faults.is_empty());
+    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
 fn plan(arguments: StreamArguments, secret: Option<Secret>) -> Result<StreamPlan, UsageError> {
@@ -203,10 +268,12 @@ fn plan(arguments: StreamArguments, secret: Option<Secret>) -> Result<StreamPlan
     }
     let asks_for_tls = arguments.tls.is_some() || arguments.cipher.is_some();
     let engine = match arguments.engine {
-        Some(StreamEngine::Plain) if asks_for_tls => {
+        Some(EngineWish::One(StreamEngine::Plain)) if asks_for_tls => {
             return Err(wrong("--engine plain is in the clear: leave --tls and --cipher out"));
         }
-        Some(engine) => engine,
+        Some(EngineWish::One(engine)) => engine,
+        // What the first of all is, the runs say.
+        Some(EngineWish::All) => StreamEngine::Plain,
         None if asks_for_tls => StreamEngine::User,
         None => StreamEngine::Plain,
     };
@@ -226,6 +293,7 @@ fn plan(arguments: StreamArguments, secret: Option<Secret>) -> Result<StreamPlan
             _ => Direction::Send,
         },
         engine,
+        receive_engine: arguments.receive_engine,
         version: arguments.tls.unwrap_or(Version::Tls13),
         cipher: arguments.cipher,
         rate_bits: arguments.rate,
@@ -244,15 +312,22 @@ fn plan(arguments: StreamArguments, secret: Option<Secret>) -> Result<StreamPlan
 /// Prints what is told while a run goes on.
 struct Shown {
     text: Text,
+    is_quiet: bool,
 }
 
 impl Watch for Shown {
     fn connected(&mut self, streams: &[Connected]) {
+        if self.is_quiet {
+            return;
+        }
         // What cannot be shown now is in the report.
         let _ = crate::output::print(self.text.connected(streams).as_bytes());
     }
 
     fn interval(&mut self, interval: &Interval) {
+        if self.is_quiet {
+            return;
+        }
         let _ = crate::output::print(self.text.interval(interval).as_bytes());
     }
 }
@@ -341,9 +416,19 @@ fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn engine(name: &str) -> Result<StreamEngine, String> {
+fn engine(name: &str) -> Result<EngineWish, String> {
+    if name.eq_ignore_ascii_case("all") {
+        return Ok(EngineWish::All);
+    }
     let engine = StreamEngine::ALL.into_iter().find(|engine| engine.name().eq_ignore_ascii_case(name));
-    engine.ok_or_else(|| unknown("engine", name, ENGINES))
+    engine.map(EngineWish::One).ok_or_else(|| unknown("engine", name, ENGINES))
+}
+
+fn receive_engine(name: &str) -> Result<StreamEngine, String> {
+    [StreamEngine::User, StreamEngine::Kernel]
+        .into_iter()
+        .find(|engine| engine.name().eq_ignore_ascii_case(name))
+        .ok_or_else(|| unknown("engine to receive with", name, RECEIVE_ENGINES))
 }
 
 fn cipher(name: &str) -> Result<Cipher, String> {

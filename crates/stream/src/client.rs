@@ -32,7 +32,7 @@ use std::{
 };
 
 /// Handshake and greeting.
-const GREETING_TIME: Duration = Duration::from_secs(10);
+const GREETING_TIME: Duration = Duration::from_secs(30);
 /// Descriptors beside those of streams.
 const OTHER_FILES: u64 = 32;
 
@@ -62,8 +62,10 @@ pub fn run(
     try_cpus(&plan.cpus)?;
     let content = content(plan)?;
     let connector = data_connector(plan)?;
+    // What handshakes take is there before anybody waits for one.
+    let client_nonce = random()?;
     let socket = resolve::connect(&plan.host, plan.port)?;
-    let (mut link, listener) = greet(plan, socket)?;
+    let (mut link, listener) = greet(plan, socket, client_nonce)?;
     let mut request = request(plan)?;
     let run_key = ask(&mut link, &mut request)?;
     let opening = Opening { listener, run_key: &run_key, request: &request, connector: connector.as_ref() };
@@ -157,6 +159,7 @@ fn request(plan: &StreamPlan) -> Result<Request, StreamError> {
         streams: plan.streams,
         direction: plan.direction,
         engine: plan.engine,
+        receive_engine: plan.receive_engine,
         version: plan.version,
         cipher: plan.cipher,
         io_bytes: plan.io_bytes,
@@ -177,7 +180,11 @@ fn unexpected() -> StreamError {
 }
 
 /// The control connection, once both ends have proved what they have to. Gives the listener's address, too.
-fn greet(plan: &StreamPlan, socket: TcpStream) -> Result<(ControlLink, std::net::SocketAddr), StreamError> {
+fn greet(
+    plan: &StreamPlan,
+    socket: TcpStream,
+    client_nonce: [u8; 32],
+) -> Result<(ControlLink, std::net::SocketAddr), StreamError> {
     let unreachable = |reason: String| StreamError::Unreachable {
         listener: format!("{}:{}", plan.host, plan.port),
         reason,
@@ -190,7 +197,6 @@ fn greet(plan: &StreamPlan, socket: TcpStream) -> Result<(ControlLink, std::net:
         .map_err(|failure| unreachable(failure.to_string()))?;
     let certificate = secured.certificate.clone();
     let mut link = ControlLink::new(socket, secured, RESULT_LIMIT_BYTES);
-    let client_nonce = random()?;
     say(&mut link, &Message::Hello { version: PROTOCOL_VERSION, nonce: Hexadecimal(client_nonce) })?;
     let (listener_nonce, needs_secret) = match hear(&mut link, deadline)? {
         Message::Challenge { nonce, needs_secret, .. } => (nonce.0, needs_secret),
@@ -442,6 +448,7 @@ fn report(
         host: plan.host.clone(),
         port: plan.port,
         engine: plan.engine,
+        receive_engine: plan.receive_engine,
         direction: plan.direction,
         streams: plan.streams,
         io_bytes: plan.io_bytes,

@@ -1,6 +1,6 @@
 //! The streams of one end of a run: they begin together, and end.
 
-use crate::handshake::Secured;
+use crate::data::Protected;
 use linerate_os::{socket, tcp_info};
 use std::{
     net::{Shutdown, TcpStream},
@@ -51,7 +51,7 @@ impl Lane {
 /// A stream that is connected, before its thread begins.
 pub(crate) struct Opened {
     pub(crate) lane: Arc<Lane>,
-    pub(crate) secured: Option<Secured>,
+    pub(crate) protected: Protected,
 }
 
 /// What all streams of an end share.

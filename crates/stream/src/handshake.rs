@@ -1,6 +1,7 @@
 //! TLS handshakes over a socket, by either end, up to a deadline.
 
 use crate::{
+    keymakers::{self, NothingCame},
     keys::{self, Keys},
     wait,
 };
@@ -37,6 +38,12 @@ impl fmt::Display for Failure {
     }
 }
 
+impl From<NothingCame> for Failure {
+    fn from(_: NothingCame) -> Self {
+        Self("no thread to make keys".to_owned())
+    }
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self(error.to_string())
@@ -56,13 +63,22 @@ pub(crate) fn connect(
     kept: KeptKeys,
     deadline: Instant,
 ) -> Result<Secured, Failure> {
-    let mut outgoing = Vec::new();
-    let mut handshake = ClientHandshake::start(connector, SERVER_NAME, &mut outgoing).map_err(failed)?;
+    let connector = connector.clone();
+    let started = keymakers::done(move || {
+        let mut outgoing = Vec::new();
+        ClientHandshake::start(&connector, SERVER_NAME, &mut outgoing).map(|handshake| (handshake, outgoing))
+    });
+    let (mut handshake, mut outgoing) = started?.map_err(failed)?;
     let mut incoming = Vec::new();
     loop {
         send(socket, &mut outgoing, deadline)?;
         receive(socket, &mut incoming, deadline)?;
-        match handshake.advance(&mut incoming, &mut outgoing) {
+        let step;
+        (handshake, incoming, outgoing, step) = keymakers::done(move || {
+            let step = handshake.advance(&mut incoming, &mut outgoing);
+            (handshake, incoming, outgoing, step)
+        })?;
+        match step {
             Ok(ConnectStep::NeedInput) => {}
             Ok(ConnectStep::Connected(connected)) => {
                 send(socket, &mut outgoing, deadline)?;
@@ -91,7 +107,12 @@ pub(crate) fn accept(
     let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
     loop {
         receive(socket, &mut incoming, deadline)?;
-        match handshake.advance(&mut incoming, &mut outgoing) {
+        let step;
+        (handshake, incoming, outgoing, step) = keymakers::done(move || {
+            let step = handshake.advance(&mut incoming, &mut outgoing);
+            (handshake, incoming, outgoing, step)
+        })?;
+        match step {
             Ok(Step::NeedInput) => send(socket, &mut outgoing, deadline)?,
             Ok(Step::Established(established)) => {
                 send(socket, &mut outgoing, deadline)?;

@@ -21,6 +21,8 @@ mod data;
 mod error;
 mod group;
 mod handshake;
+pub mod json;
+mod keymakers;
 mod keys;
 mod listener;
 mod machine;

@@ -1,18 +1,16 @@
 //! Streams are connected: many at once, by few threads.
-//!
-//! The cryptographic library gathers entropy for each thread that makes keys, which takes it up to a tenth of a second. So
-//! handshakes are not made by the streams' own threads.
 
 use crate::{
     control::{
         message::Request,
         preamble::{preamble, token},
     },
+    data::Protected,
     group::{Lane, Opened},
     handshake, wait,
 };
 use linerate_os::socket::{self, SocketShape};
-use linerate_tls::{Connector, KeptKeys};
+use linerate_tls::Connector;
 use rustix::{event::PollFlags, net::sockopt};
 use std::{
     io,
@@ -28,7 +26,7 @@ use std::{
 /// Threads that connect.
 pub(crate) const OPENERS: usize = 8;
 /// A stream is connected, its handshake included, in this time, or there is no run.
-pub(crate) const OPENING_TIME: Duration = Duration::from_secs(20);
+pub(crate) const OPENING_TIME: Duration = Duration::from_secs(40);
 
 /// What all streams of a client are opened by.
 pub(crate) struct Opening<'a> {
@@ -81,15 +79,18 @@ impl Opening<'_> {
         let socket = self.connect(deadline).map_err(|error| cannot("connecting", &error))?;
         let mut first = preamble(&token(self.run_key, number)).to_vec();
         handshake::send(&socket, &mut first, deadline).map_err(|error| cannot("its preamble", &error))?;
-        let secured = match self.connector {
-            None => None,
+        let sends = self.request.direction.client_sends(number, self.request.streams);
+        let engines = self.request.engines();
+        let protected = match self.connector {
+            None => Protected::plain(),
             Some(connector) => {
-                let secured = handshake::connect(&socket, connector, KeptKeys::default(), deadline);
-                Some(secured.map_err(|error| cannot("its handshake", &error))?)
+                let secured = handshake::connect(&socket, connector, engines.kept_keys(sends), deadline)
+                    .map_err(|error| cannot("its handshake", &error))?;
+                let stream_bytes = self.request.stream_bytes(number);
+                Protected::by_engine(&socket, secured, engines, sends, stream_bytes)?
             }
         };
-        let sends = self.request.direction.client_sends(number, self.request.streams);
-        Ok(Opened { lane: Arc::new(Lane::new(number, sends, socket)), secured })
+        Ok(Opened { lane: Arc::new(Lane::new(number, sends, socket)), protected })
     }
 
     fn connect(&self, deadline: Instant) -> io::Result<TcpStream> {
@@ -105,10 +106,11 @@ impl Opening<'_> {
     }
 }
 
-/// Gives a stream's socket the buffers and the congestion control that were asked for. Small segments wait for more, as
-/// they do in iperf3 and netperf.
+/// Gives a stream's socket the buffers and the congestion control that were asked for. In the clear small segments wait for
+/// more, as they do in iperf3 and netperf (Nagle's algorithm). Over TLS they do not, as in the server: a sender that seals only
+/// for a socket that has sent nearly all would wait for a receiver that waits for more.
 pub(crate) fn shape_socket(socket: &impl std::os::fd::AsFd, request: &Request) -> io::Result<()> {
-    sockopt::set_tcp_nodelay(socket, false)?;
+    sockopt::set_tcp_nodelay(socket, request.engine.is_tls())?;
     if let Some(bytes) = request.socket_buffer_bytes {
         sockopt::set_socket_send_buffer_size(socket, bytes as usize)?;
         sockopt::set_socket_recv_buffer_size(socket, bytes as usize)?;

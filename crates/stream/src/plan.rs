@@ -18,13 +18,17 @@ pub const TIME_LIMIT: Duration = Duration::from_secs(7 * 86_400);
 pub enum StreamEngine {
     /// TCP in the clear.
     Plain,
-    /// TLS whose records the sending process makes.
+    /// TLS whose records the process itself makes, or opens.
     User,
+    /// TLS whose records Linux makes, or opens, in software.
+    Kernel,
+    /// TLS whose records an adapter makes.
+    Nic,
 }
 
 impl StreamEngine {
     /// All of them, in the order of tables.
-    pub const ALL: [Self; 2] = [Self::Plain, Self::User];
+    pub const ALL: [Self; 4] = [Self::Plain, Self::User, Self::Kernel, Self::Nic];
 
     /// Its name on the command line and in reports.
     #[must_use]
@@ -32,6 +36,8 @@ impl StreamEngine {
         match self {
             Self::Plain => "plain",
             Self::User => "user",
+            Self::Kernel => "kernel",
+            Self::Nic => "nic",
         }
     }
 
@@ -119,8 +125,11 @@ pub struct StreamPlan {
     pub amount: Amount,
     /// Which way the bytes go.
     pub direction: Direction,
-    /// What carries them.
+    /// What carries them, where they are sent.
     pub engine: StreamEngine,
+    /// What opens their records where they are received: [`StreamEngine::User`] or [`StreamEngine::Kernel`]. Of no meaning in the
+    /// clear.
+    pub receive_engine: StreamEngine,
     /// The version of TLS.
     pub version: Version,
     /// The cipher; without one what is best on this machine.
@@ -155,6 +164,7 @@ impl StreamPlan {
             amount: Amount::Milliseconds(10_000),
             direction: Direction::Send,
             engine: StreamEngine::Plain,
+            receive_engine: StreamEngine::User,
             version: Version::Tls13,
             cipher: None,
             rate_bits: None,
@@ -188,6 +198,9 @@ impl StreamPlan {
                 ));
             }
             _ => {}
+        }
+        if !matches!(self.receive_engine, StreamEngine::User | StreamEngine::Kernel) {
+            return wrong("records are opened by the user engine or by the kernel".to_owned());
         }
         if self.rate_bits == Some(0) {
             return wrong("the rate has to be above 0".to_owned());

@@ -192,8 +192,10 @@ pub struct StreamReport {
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// What carried the bytes.
+    /// What carried the bytes, where they were sent.
     pub engine: StreamEngine,
+    /// What opened their records.
+    pub receive_engine: StreamEngine,
     /// Which way they went.
     pub direction: Direction,
     /// Streams each way.

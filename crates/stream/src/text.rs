@@ -1,7 +1,7 @@
 //! A run for people, in the form that users of iperf3 know: a line for each stream and interval, sums, then both ends.
 
 use crate::{
-    plan::{Amount, Direction},
+    plan::{Amount, Direction, StreamEngine},
     report::{Connected, EndReport, Interval, PathReport, StreamReport},
 };
 use linerate_figures::figure;
@@ -204,6 +204,51 @@ impl Text {
         text.push_str(&conditions(report));
         text
     }
+}
+
+/// Runs by several engines in turn, as a table: what each cost beside the first that was had.
+#[must_use]
+pub fn engines(runs: &[(StreamEngine, Result<StreamReport, String>)]) -> String {
+    let mut text = format!(
+        "{:<8} {:>16} {:>8} {:>12} {:>8} {:>12} {:>8}\n",
+        "engine", "bitrate", "ratio", "here µs/KB", "ratio", "there µs/KB", "ratio"
+    );
+    let figures = |report: &StreamReport| {
+        let moved = (report.local.bytes(true) + report.local.bytes(false)) as f64;
+        let rate = moved * 8.0 / report.local.seconds.max(1e-9);
+        let there = report.remote.as_ref().and_then(EndReport::service_demand_us_per_kb);
+        (rate, report.local.service_demand_us_per_kb(), there)
+    };
+    let first = runs.iter().find_map(|(_, run)| run.as_ref().ok()).map(figures);
+    for (engine, run) in runs {
+        let report = match run {
+            Ok(report) => report,
+            Err(lack) => {
+                let _ = writeln!(text, "{:<8} {lack}", engine.name());
+                continue;
+            }
+        };
+        let (rate_bits, here, there) = figures(report);
+        let ratio = |now: Option<f64>, first: Option<f64>| match (now, first) {
+            (Some(now), Some(first)) if first > 0.0 => format!("{:.2}", now / first),
+            _ => "-".to_owned(),
+        };
+        let shown = |demand: Option<f64>| demand.map_or("-".to_owned(), |demand| figure(demand, 3));
+        let (first_rate, first_here, first_there) = first.unwrap_or((rate_bits, here, there));
+        let _ = writeln!(
+            text,
+            "{:<8} {:>16} {:>8} {:>12} {:>8} {:>12} {:>8}{}",
+            engine.name(),
+            rate(rate_bits),
+            ratio(Some(rate_bits), Some(first_rate)),
+            shown(here),
+            ratio(here, first_here),
+            shown(there),
+            ratio(there, first_there),
+            if report.faults.is_empty() { "" } else { "  with faults" }
+        );
+    }
+    text
 }
 
 fn path_columns(path: PathReport) -> String {

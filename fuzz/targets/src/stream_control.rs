@@ -135,6 +135,7 @@ mod tests {
             streams: 8,
             direction: Direction::Both,
             engine: StreamEngine::User,
+            receive_engine: StreamEngine::Kernel,
             version: Version::Tls13,
             cipher: Some(Cipher::Aes256Gcm),
             io_bytes: 131_072,

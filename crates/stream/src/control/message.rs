@@ -1,6 +1,7 @@
 //! The messages of the control connection.
 
 use crate::{
+    data::Engines,
     plan::{Amount, Cipher, Direction, StreamEngine, Version},
     report::EndReport,
 };
@@ -114,8 +115,10 @@ pub struct Request {
     pub streams: u32,
     /// Which way the bytes go.
     pub direction: Direction,
-    /// What carries them.
+    /// What carries them, where they are sent.
     pub engine: StreamEngine,
+    /// What opens their records, where they are received.
+    pub receive_engine: StreamEngine,
     /// The version of TLS: "1.2" or "1.3".
     #[serde(with = "version")]
     pub version: Version,
@@ -134,6 +137,18 @@ pub struct Request {
     pub congestion: Option<String>,
     /// Each byte is verified, by this seed.
     pub verify_seed: Option<u64>,
+}
+
+impl Request {
+    pub(crate) fn engines(&self) -> Engines {
+        Engines { sending: self.engine, receiving: self.receive_engine }
+    }
+
+    /// What the stream of this number sends, 0 if a time ends it.
+    pub(crate) fn stream_bytes(&self, number: u32) -> u64 {
+        let streams = self.streams.max(1);
+        self.amount.share_bytes(number % streams, streams).unwrap_or(0)
+    }
 }
 
 mod version {
@@ -179,6 +194,7 @@ mod tests {
             streams: 3,
             direction: Direction::Both,
             engine: StreamEngine::User,
+            receive_engine: StreamEngine::Kernel,
             version: Version::Tls12,
             cipher: Some(Cipher::ChaCha20Poly1305),
             io_bytes: 4096,

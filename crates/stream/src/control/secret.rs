@@ -6,7 +6,7 @@
 //! calls `tls-server-end-point`). The client proves first: a stranger who connects learns nothing that he could guess
 //! secrets with.
 
-use crate::StreamError;
+use crate::{StreamError, keymakers};
 use aws_lc_rs::{hmac, rand};
 use std::{fmt, fs, path::Path};
 use zeroize::Zeroizing;
@@ -108,12 +108,14 @@ fn statement(prover: Prover, bond: Bond<'_>) -> Vec<u8> {
 /// # Errors
 /// The system has none.
 pub fn random<const BYTES: usize>() -> Result<[u8; BYTES], StreamError> {
-    let mut bytes = [0; BYTES];
-    rand::fill(&mut bytes).map_err(|_| StreamError::System {
+    let made = keymakers::done(|| {
+        let mut bytes = [0; BYTES];
+        rand::fill(&mut bytes).map(|()| bytes)
+    });
+    made.ok().and_then(Result::ok).ok_or_else(|| StreamError::System {
         what: "no random bytes",
         source: std::io::ErrorKind::Unsupported.into(),
-    })?;
-    Ok(bytes)
+    })
 }
 
 #[cfg(test)]

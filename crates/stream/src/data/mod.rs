@@ -1,7 +1,11 @@
 //! A stream: the thread that sends or receives it, and what it found.
 
+mod kernel;
+mod protection;
 mod receive;
 mod send;
+
+pub(crate) use protection::{Engines, Protected};
 
 use crate::{
     group::{Group, Lane, Opened},
@@ -144,28 +148,19 @@ fn run(
     job: &Job,
     group: &Group,
 ) -> (StreamEnd, CpuTime) {
-    let tls = opened
-        .secured
-        .as_ref()
-        .map(|secured| format!("{}, {}", secured.channel.version(), secured.suite.iana_name()));
-    let carried_by = match (&tls, lane.sends) {
-        (None, _) => "nothing: it is in the clear",
-        (Some(_), true) => "user: this process sealed every record",
-        (Some(_), false) => "user: this process opened every record",
-    };
     let mut end = StreamEnd {
         number: lane.number,
         sends: lane.sends,
-        tls,
-        carried_by: carried_by.to_owned(),
+        carried_by: opened.protected.carried_by(lane.sends).to_owned(),
+        tls: opened.protected.agreed,
         ..StreamEnd::default()
     };
     let Some(began) = group.wait_for_begin() else { return (end, CpuTime::default()) };
     let before = cpu_time();
     let outcome = if lane.sends {
-        send::run(lane, opened.secured, limit_bytes, job, group, began)
+        send::run(lane, opened.protected.by, limit_bytes, job, group, began)
     } else {
-        receive::run(lane, opened.secured, job, group, began)
+        receive::run(lane, opened.protected.by, job, group, began)
     };
     end.seconds = Instant::now().saturating_duration_since(began).as_secs_f64();
     let after = cpu_time();

@@ -1,6 +1,6 @@
 //! The receiving end of a stream, by engine.
 
-use super::{Job, LOOK, Moved, Outcome};
+use super::{Job, LOOK, Moved, Outcome, kernel::KernelReceiving, protection::Protection};
 use crate::{
     group::{Group, Lane},
     handshake::Secured,
@@ -12,7 +12,10 @@ use linerate_engine::{
     pattern::Pattern,
     receive::{Arrival, Connection, End, Fault, user::Incoming},
 };
-use linerate_os::socket::{self, Follows};
+use linerate_os::{
+    kernel_tls::System,
+    socket::{self, Follows},
+};
 use linerate_record::Channel;
 use std::{
     io::{self, Read},
@@ -27,13 +30,7 @@ const TLS_READ_BYTES: (usize, usize) = (64 * 1024, 256 * 1024);
 const LOW_WATER_BYTES: (usize, usize) = (64 * 1024, 128 * 1024);
 
 /// Receives until the other end has ended the stream.
-pub(super) fn run(
-    lane: &Lane,
-    secured: Option<Secured>,
-    job: &Job,
-    group: &Group,
-    began: Instant,
-) -> Outcome {
+pub(super) fn run(lane: &Lane, protection: Protection, job: &Job, group: &Group, began: Instant) -> Outcome {
     let mut receiver = Receiver {
         lane,
         group,
@@ -42,12 +39,14 @@ pub(super) fn run(
         pattern: job.pattern(lane),
         pacer: job.rate_bits.map(|rate_bits| Pacer::new(began, rate_bits)),
     };
-    let received = receiver.prepare(job).and_then(|()| match secured {
-        None => receiver.receive_plain(job.buffer_bytes(job.io_bytes)),
-        Some(secured) => {
-            let (least, most) = TLS_READ_BYTES;
-            receiver.receive_records(secured, job.buffer_bytes(job.io_bytes.clamp(least, most)))
-        }
+    let (least, most) = TLS_READ_BYTES;
+    let tls_read_bytes = job.buffer_bytes(job.io_bytes.clamp(least, most));
+    let waits_for_more = !matches!(protection, Protection::KernelReceiving(_));
+    let received = receiver.prepare(job, waits_for_more).and_then(|()| match protection {
+        Protection::Plain => receiver.receive_plain(job.buffer_bytes(job.io_bytes)),
+        Protection::User(secured) => receiver.receive_records(*secured, tls_read_bytes),
+        Protection::KernelReceiving(kernel) => receiver.receive_opened(*kernel, tls_read_bytes),
+        Protection::KernelSending(_) => Err("it was made ready to send".to_owned()),
     });
     Outcome { moved: receiver.moved, fault: received.err() }
 }
@@ -62,10 +61,11 @@ struct Receiver<'a> {
 }
 
 impl Receiver<'_> {
-    fn prepare(&mut self, job: &Job) -> Result<(), String> {
+    fn prepare(&mut self, job: &Job, waits_for_more: bool) -> Result<(), String> {
         let (least, most) = LOW_WATER_BYTES;
-        // What comes slowly is taken as it comes.
-        let low_water_bytes = if self.pacer.is_some() { 1 } else { job.io_bytes.clamp(least, most) };
+        // What comes slowly is taken as it comes. The kernel's TLS takes records as they come, too.
+        let low_water_bytes =
+            if self.pacer.is_some() || !waits_for_more { 1 } else { job.io_bytes.clamp(least, most) };
         socket::set_receive_low_water(&self.lane.socket, low_water_bytes).map_err(failed)
     }
 
@@ -116,20 +116,46 @@ impl Receiver<'_> {
             let connection = of_lane(self.lane, &mut channel, &mut answers, began);
             let arrival = incoming.turn(connection, &mut buffer, |bytes| take(moved, pattern, bytes));
             self.answer(&mut channel, &mut answers)?;
-            match arrival.map_err(|fault| words(&fault))? {
-                Arrival::Came { drained, .. } => {
-                    self.moved.calls += 1;
-                    self.lane.tell(self.moved.bytes);
-                    if drained && incoming.ended().is_none() {
-                        wait::for_bytes(&self.lane.socket).map_err(failed)?;
-                    }
-                }
-                Arrival::Nothing => wait::for_bytes(&self.lane.socket).map_err(failed)?,
-                Arrival::End(End::Announced) => return Ok(()),
-                Arrival::End(End::CutOff) => {
-                    return Err("the other end closed it without close_notify".to_owned());
-                }
+            if self.arrived(arrival)? {
+                return Ok(());
             }
+        }
+    }
+
+    /// The same where the kernel opens the records.
+    fn receive_opened(&mut self, kernel: KernelReceiving, read_bytes: usize) -> Result<(), String> {
+        let KernelReceiving { mut channel, mut incoming, .. } = kernel;
+        let mut answers = Vec::new();
+        let mut buffer = vec![0; read_bytes];
+        let (pattern, began) = (self.pattern, self.began);
+        loop {
+            self.wait_for_turn();
+            let moved = &mut self.moved;
+            let connection = of_lane(self.lane, &mut channel, &mut answers, began);
+            let arrival =
+                incoming.turn(&System, connection, &mut buffer, |bytes| take(moved, pattern, bytes));
+            self.answer(&mut channel, &mut answers)?;
+            if self.arrived(arrival)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What a turn came to; waits where there is nothing more. True at the stream's end.
+    fn arrived(&mut self, arrival: Result<Arrival, Fault>) -> Result<bool, String> {
+        match arrival.map_err(|fault| words(&fault))? {
+            Arrival::Came { drained, .. } => {
+                self.moved.calls += 1;
+                self.lane.tell(self.moved.bytes);
+                if drained {
+                    // Behind the stream's end comes the connection's, which ends this wait, too.
+                    wait::for_bytes(&self.lane.socket).map_err(failed)?;
+                }
+                Ok(false)
+            }
+            Arrival::Nothing => wait::for_bytes(&self.lane.socket).map_err(failed).map(|()| false),
+            Arrival::End(End::Announced) => Ok(true),
+            Arrival::End(End::CutOff) => Err("the other end closed it without close_notify".to_owned()),
         }
     }
 

@@ -1,9 +1,8 @@
 //! The sending end of a stream: one I/O after the other into the engine that carries it.
 
-use super::{Content, Job, LOOK, Moved, Outcome};
+use super::{Content, Job, LOOK, Moved, Outcome, kernel::KernelSending, protection::Protection};
 use crate::{
     group::{Group, Lane},
-    handshake::Secured,
     keys::Keys,
     pacer::Pacer,
     wait,
@@ -33,31 +32,32 @@ const PATTERN_PART_BYTES: usize = 256 * 1024;
 /// Sends until the group stops, or `limit_bytes` have left; then ends the stream.
 pub(super) fn run(
     lane: &Lane,
-    secured: Option<Secured>,
+    protection: Protection,
     limit_bytes: Option<u64>,
     job: &Job,
     group: &Group,
     began: Instant,
 ) -> Outcome {
     let mut moved = Moved::default();
-    let fault = send_all(lane, secured, limit_bytes, job, group, began, &mut moved).err();
+    let fault = send_all(lane, protection, limit_bytes, job, group, began, &mut moved).err();
     Outcome { moved, fault: fault.map(|fault| words(&fault)) }
 }
 
 fn send_all(
     lane: &Lane,
-    secured: Option<Secured>,
+    protection: Protection,
     limit_bytes: Option<u64>,
     job: &Job,
     group: &Group,
     began: Instant,
     moved: &mut Moved,
 ) -> Result<(), Fault> {
-    let mut source = Source::of(job, lane, secured.is_some()).map_err(Fault::Unreadable)?;
+    let mut source =
+        Source::of(job, lane, matches!(protection, Protection::User(_))).map_err(Fault::Unreadable)?;
     let io_bytes =
         if job.verify_seed.is_some() { job.io_bytes.min(PATTERN_PART_BYTES) } else { job.io_bytes };
     let pacer = job.rate_bits.map(|rate_bits| Pacer::new(began, rate_bits));
-    let mut carriage = Carriage::of(lane, secured, job.buffer_bytes(LARGEST_BATCH_BYTES.min(io_bytes)))?;
+    let mut carriage = Carriage::of(lane, protection, job.buffer_bytes(LARGEST_BATCH_BYTES.min(io_bytes)))?;
     let mut queue = Queue::default();
     while !group.is_stopped() {
         let left_bytes = limit_bytes.map_or(u64::MAX, |limit_bytes| limit_bytes - moved.bytes);
@@ -147,14 +147,22 @@ impl Source {
 enum Carriage {
     Plain,
     User(Box<Sealing<Keys>>),
+    Kernel(Box<KernelSending>),
 }
 
 impl Carriage {
-    fn of(lane: &Lane, secured: Option<Secured>, batch_bytes: usize) -> Result<Self, Fault> {
-        let Some(secured) = secured else { return Ok(Self::Plain) };
-        // As a TLS listener of the server has it: bytes wait unsealed, not in the kernel.
-        socket::set_not_sent_low_water(&lane.socket, NOT_SENT_LOW_WATER_BYTES).map_err(Fault::Socket)?;
-        Ok(Self::User(Box::new(Sealing::new(secured.channel, batch_bytes))))
+    fn of(lane: &Lane, protection: Protection, batch_bytes: usize) -> Result<Self, Fault> {
+        match protection {
+            Protection::Plain => Ok(Self::Plain),
+            Protection::User(secured) => {
+                // As a TLS listener of the server has it: bytes wait unsealed, not in the kernel.
+                socket::set_not_sent_low_water(&lane.socket, NOT_SENT_LOW_WATER_BYTES)
+                    .map_err(Fault::Socket)?;
+                Ok(Self::User(Box::new(Sealing::new(secured.channel, batch_bytes))))
+            }
+            Protection::KernelSending(sending) => Ok(Self::Kernel(sending)),
+            Protection::KernelReceiving(_) => Err(Fault::Socket(io::ErrorKind::Unsupported.into())),
+        }
     }
 
     /// Sends some of the queue, and waits where the socket is full.
@@ -175,11 +183,18 @@ impl Carriage {
                     Passed::Cold(range) => fetch(&range),
                 }
             }
+            Self::Kernel(sending) => match sending.turn(socket, queue, io_bytes as u64)? {
+                Some(range) => fetch(&range),
+                None => Ok(()),
+            },
         }
     }
 
     /// Tells the other end that nothing follows.
     fn end(&mut self, lane: &Lane) -> Result<(), Fault> {
+        if let Self::Kernel(sending) = self {
+            sending.end(&lane.socket)?;
+        }
         if let Self::User(sealing) = self {
             let mut outgoing = Vec::new();
             sealing.channel.alert(AlertDescription::CloseNotify, &mut outgoing)?;

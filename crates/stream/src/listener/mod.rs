@@ -92,6 +92,8 @@ impl Listener {
         let listening = |source| StreamError::Listen { address, source };
         let socket = linerate_os::socket::listen(address, false).map_err(listening)?;
         let address = socket.local_addr().map_err(listening)?;
+        // What handshakes take is there before the first client.
+        let _: [u8; 32] = crate::control::secret::random()?;
         // Without the descriptors fewer streams are taken; that is said when they are asked for.
         let _ = linerate_os::limits::raise_open_files();
         let house =

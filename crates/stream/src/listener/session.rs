@@ -11,11 +11,11 @@ use crate::{
         preamble::token,
         secret::random,
     },
-    data::{self, Content, Job, Running},
+    data::{self, Content, Job, Protected, Running},
     group::{Group, Lane, Opened},
     handshake,
     opening::{OPENERS, OPENING_TIME, shape_socket},
-    plan::{Amount, IO_BYTES_LIMIT, STREAMS_LIMIT},
+    plan::{Amount, IO_BYTES_LIMIT, STREAMS_LIMIT, StreamEngine},
     report::EndReport,
 };
 use linerate_figures::{bits, bytes};
@@ -32,7 +32,7 @@ use std::{
 };
 
 /// Handshake and greeting of a stranger.
-const GREETING_TIME: Duration = Duration::from_secs(5);
+const GREETING_TIME: Duration = Duration::from_secs(20);
 /// A client that was welcomed says within this time what it wants.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
 /// And begins within this, once its streams are connected.
@@ -111,6 +111,9 @@ fn greet(link: &mut ControlLink, house: &House, certificate: &str, deadline: Ins
 fn judge(request: &mut Request, house: &House) -> Result<(), String> {
     if !(1..=STREAMS_LIMIT).contains(&request.streams) || !(1..=IO_BYTES_LIMIT).contains(&request.io_bytes) {
         return Err("a number of streams, or an I/O size, that is not possible".to_owned());
+    }
+    if !matches!(request.receive_engine, StreamEngine::User | StreamEngine::Kernel) {
+        return Err("an engine that receives nothing".to_owned());
     }
     let longest_s = house.limits.time.as_secs();
     match request.amount {
@@ -258,15 +261,18 @@ fn open_arrivals(
 fn open_arrival(house: &House, request: &Request, number: u32, socket: TcpStream) -> Result<Opened, String> {
     let cannot = |reason: &dyn std::fmt::Display| format!("stream {number}, at the listener: {reason}");
     shape_socket(&socket, request).map_err(|error| cannot(&error))?;
-    let secured = if request.engine.is_tls() {
-        let deadline = Instant::now() + OPENING_TIME;
-        let secured = handshake::accept(&socket, &house.acceptor, KeptKeys::default(), deadline);
-        Some(secured.map_err(|failure| cannot(&failure))?)
-    } else {
-        None
-    };
     let sends = !request.direction.client_sends(number, request.streams);
-    Ok(Opened { lane: Arc::new(Lane::new(number, sends, socket)), secured })
+    let engines = request.engines();
+    let protected = if request.engine.is_tls() {
+        let deadline = Instant::now() + OPENING_TIME;
+        let secured = handshake::accept(&socket, &house.acceptor, engines.kept_keys(sends), deadline)
+            .map_err(|failure| cannot(&failure))?;
+        Protected::by_engine(&socket, secured, engines, sends, request.stream_bytes(number))
+            .map_err(|reason| format!("at the listener: {reason}"))?
+    } else {
+        Protected::plain()
+    };
+    Ok(Opened { lane: Arc::new(Lane::new(number, sends, socket)), protected })
 }
 
 /// The run itself.

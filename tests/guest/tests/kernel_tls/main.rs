@@ -3,4 +3,5 @@
 mod kernel_engine;
 mod peer;
 mod receiving;
+mod streams;
 mod user_engine;

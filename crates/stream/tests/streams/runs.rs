@@ -1,7 +1,6 @@
 //! Runs in every direction and on every engine, over loopback: what is sent comes, to the byte.
 
-mod support;
-
+use super::support::{SECRET, listen, plan, run, try_run};
 use linerate_stream::{
     Limits, StreamError, StreamPlan, Watch,
     plan::{Amount, Cipher, Direction, StreamEngine, Version},
@@ -12,7 +11,6 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::{Duration, Instant},
 };
-use support::{SECRET, listen, plan, run, try_run};
 
 const DIRECTIONS: [Direction; 3] = [Direction::Send, Direction::Receive, Direction::Both];
 

@@ -1,7 +1,6 @@
 //! Clients that mean harm, while a run goes on: the run is not disturbed, and the next client is served.
 
-mod support;
-
+use super::support::{Quiet, SECRET, listen, plan, run, try_run};
 use linerate_stream::{
     Limits, StreamPlan,
     control::preamble::{preamble, token},
@@ -17,7 +16,6 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use support::{Quiet, SECRET, listen, plan, run, try_run};
 
 /// A run of both directions that lasts until `harm` is done, and a further one after that.
 fn undisturbed_by(harm: impl FnOnce(SocketAddr)) {

@@ -1,0 +1,6 @@
+//! Streams over loopback, within this process.
+
+mod hostile;
+mod runs;
+mod schema;
+mod support;

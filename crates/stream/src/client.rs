@@ -33,6 +33,8 @@ use std::{
 
 /// Handshake and greeting.
 const GREETING_TIME: Duration = Duration::from_secs(30);
+/// The listener finds out what its kernel carries before it answers.
+const ANSWER_TIME: Duration = Duration::from_secs(60);
 /// Descriptors beside those of streams.
 const OTHER_FILES: u64 = 32;
 
@@ -64,9 +66,10 @@ pub fn run(
     let connector = data_connector(plan)?;
     // What handshakes take is there before anybody waits for one.
     let client_nonce = random()?;
+    let mut request = request(plan)?;
+    request.engines().find_out(plan.direction != Direction::Receive);
     let socket = resolve::connect(&plan.host, plan.port)?;
     let (mut link, listener) = greet(plan, socket, client_nonce)?;
-    let mut request = request(plan)?;
     let run_key = ask(&mut link, &mut request)?;
     let opening = Opening { listener, run_key: &run_key, request: &request, connector: connector.as_ref() };
     let opened = match opening.all() {
@@ -258,7 +261,7 @@ fn hear(link: &mut ControlLink, deadline: Instant) -> Result<Message, StreamErro
 /// Asks for the run. The rate becomes what the listener holds streams to.
 fn ask(link: &mut ControlLink, request: &mut Request) -> Result<[u8; 32], StreamError> {
     say(link, &Message::Run(request.clone()))?;
-    match hear(link, Instant::now() + GREETING_TIME)? {
+    match hear(link, Instant::now() + ANSWER_TIME)? {
         Message::Accepted { key, rate_bits } => {
             request.rate_bits = rate_bits;
             Ok(key.0)

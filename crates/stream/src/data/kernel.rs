@@ -25,7 +25,7 @@ const LAST_LOOK: Duration = Duration::from_millis(10);
 const DEPARTURE_TIME: Duration = Duration::from_secs(60);
 
 /// What the kernel of this machine carries, found out once. Bytes are not compared: that is the receiver's, by `--verify`.
-fn capabilities() -> &'static Capabilities {
+pub(super) fn capabilities() -> &'static Capabilities {
     static CAPABILITIES: OnceLock<Capabilities> = OnceLock::new();
     CAPABILITIES.get_or_init(|| Capabilities::find(&System, false))
 }

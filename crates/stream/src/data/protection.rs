@@ -1,6 +1,6 @@
 //! How a stream is protected: made ready before the run begins, by the threads that open streams.
 
-use super::kernel::{KernelReceiving, KernelSending};
+use super::kernel::{KernelReceiving, KernelSending, capabilities};
 use crate::{handshake::Secured, plan::StreamEngine};
 use linerate_tls::KeptKeys;
 use std::net::TcpStream;
@@ -15,6 +15,14 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
+    /// Finds out what the kernel carries, if it is to carry anything at the end that sends, or at the other: once, before
+    /// anybody waits for it.
+    pub(crate) fn find_out(self, sends: bool) {
+        if self.kept_keys(sends).sending {
+            let _ = capabilities();
+        }
+    }
+
     /// What has to be kept of a stream's keys for these engines, at the end that sends or at the other.
     pub(crate) fn kept_keys(self, sends: bool) -> KeptKeys {
         let is_kernels = |engine| matches!(engine, StreamEngine::Kernel | StreamEngine::Nic);

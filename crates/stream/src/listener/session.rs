@@ -15,7 +15,7 @@ use crate::{
     group::{Group, Lane, Opened},
     handshake,
     opening::{OPENERS, OPENING_TIME, shape_socket},
-    plan::{Amount, IO_BYTES_LIMIT, STREAMS_LIMIT, StreamEngine},
+    plan::{Amount, Direction, IO_BYTES_LIMIT, STREAMS_LIMIT, StreamEngine},
     report::EndReport,
 };
 use linerate_figures::{bits, bytes};
@@ -36,7 +36,7 @@ const GREETING_TIME: Duration = Duration::from_secs(20);
 /// A client that was welcomed says within this time what it wants.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
 /// And begins within this, once its streams are connected.
-const START_TIME: Duration = Duration::from_secs(30);
+const START_TIME: Duration = Duration::from_secs(60);
 /// How long a client may take to read the result and close.
 const PARTING_TIME: Duration = Duration::from_secs(5);
 /// How often it is looked whether a client whose streams are awaited is still there.
@@ -136,6 +136,7 @@ fn serve(link: &mut ControlLink, house: &House, client: SocketAddr) -> Result<()
         return Err(Refusal::Told("a run has to be asked for first".to_owned()));
     };
     judge(&mut request, house).map_err(Refusal::Told)?;
+    request.engines().find_out(request.direction != Direction::Send);
     let run_key: [u8; 32] = random().map_err(|error| Refusal::Told(error.to_string()))?;
     let connections = request.direction.connections(request.streams);
     let tokens = (0..connections).map(|number| token(&run_key, number)).collect();
@@ -162,9 +163,9 @@ fn serve(link: &mut ControlLink, house: &House, client: SocketAddr) -> Result<()
 fn words(request: &Request) -> String {
     let engine = request.engine.name();
     match request.direction {
-        crate::plan::Direction::Send => format!("streams to here, {engine}"),
-        crate::plan::Direction::Receive => format!("streams from here, {engine}"),
-        crate::plan::Direction::Both => format!("streams, half of them each way, {engine}"),
+        Direction::Send => format!("streams to here, {engine}"),
+        Direction::Receive => format!("streams from here, {engine}"),
+        Direction::Both => format!("streams, half of them each way, {engine}"),
     }
 }
 

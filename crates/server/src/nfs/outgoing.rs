@@ -68,3 +68,61 @@ impl Outgoing {
         Ok(queue)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_export::{
+        ClientRule, Export, ExportOptions, Exports, HandleKey, IdentityRule, OpenFile, TlsRule,
+    };
+    use linerate_nfs::{Caller, Client, FileSystem, Identity, Name, Waiting};
+    use std::sync::Arc;
+
+    /// A file of an export, so long.
+    fn file(length_bytes: u64) -> Arc<OpenFile> {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::File::create(directory.path().join("file")).unwrap().set_len(length_bytes).unwrap();
+        let options = ExportOptions {
+            name: String::new(),
+            directory: directory.path().to_owned(),
+            clients: ClientRule { tls: TlsRule::Off, ..ClientRule::default() },
+            identity: IdentityRule::Server,
+        };
+        let exports =
+            Exports::new(vec![Export::open(options).unwrap()], HandleKey::ephemeral().unwrap(), 8).unwrap();
+        let client = Client { address: "192.0.2.1:700".parse().unwrap(), tls: None };
+        let caller = Caller {
+            client: &client,
+            identity: &Identity::Nobody,
+            waiting: Waiting::Allowed,
+            is_mount: false,
+        };
+        let root = exports.root(&caller).unwrap();
+        let found = exports.look_up(&caller, &root, Name::new(b"file").unwrap()).unwrap();
+        exports.open(&caller, &found).unwrap().file
+    }
+
+    #[test]
+    fn replies_without_files_go_first_and_large_ones_wait_for_no_more_than_a_mebibyte() {
+        let file = file(2 << 20);
+        let mut outgoing = Outgoing::default();
+        let read = |bytes| {
+            vec![
+                ReplyPiece::Bytes(vec![1; 100]),
+                ReplyPiece::File { file: Arc::clone(&file), range: 0..bytes },
+            ]
+        };
+        outgoing.push(read(700_000));
+        outgoing.push(read(700_000));
+        outgoing.push(read(50_000));
+        outgoing.push(vec![ReplyPiece::Bytes(vec![2; 40])]);
+        assert_eq!((outgoing.len(), outgoing.memory_bytes()), (4, 40));
+        // The name first, then reads in their order, until that is enough.
+        let first = outgoing.next().unwrap();
+        assert_eq!(first.remaining_bytes(), 40 + 2 * (100 + 700_000));
+        outgoing.push(vec![ReplyPiece::Bytes(vec![3; 60])]);
+        assert_eq!(outgoing.next().unwrap().remaining_bytes(), 60 + 100 + 50_000);
+        assert!(outgoing.is_empty() && outgoing.memory_bytes() == 0);
+        assert!(outgoing.next().unwrap().is_done());
+    }
+}

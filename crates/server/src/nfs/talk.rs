@@ -114,6 +114,10 @@ impl<'a, K: KeySource> Talk<'a, K> {
         }
         if !self.outgoing.is_empty() {
             self.send().await?;
+            if !(self.outgoing.is_empty() && self.link.arrived().is_empty()) {
+                // A client that asks as fast as it is answered lets others go first.
+                tokio::task::yield_now().await;
+            }
             return Ok(Next::Call);
         }
         let is_quiet = self.waiting.is_empty() && self.queued.is_empty();

@@ -69,7 +69,6 @@ impl Client {
             assert!(run("mount", &["--rbind", "/dev", &text(&at("dev"))]));
             assert!(run("mount", &["-t", "proc", "proc", &text(&at("proc"))]));
             assert!(run("mount", &["-t", "tmpfs", "run", &text(&at("run"))]));
-            assert!(run("chroot", &[&text(&tree), "ldconfig"]));
         }
         fs::write(
             at("etc/nsswitch.conf"),

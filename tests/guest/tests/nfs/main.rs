@@ -42,7 +42,7 @@ impl Fixture {
     fn start(&self) -> Server {
         let shown = self.shown();
         ServerSetup::toml(&format!(
-            "listen = [{LISTEN:?}]\n[tls]\nrecords_per_key = 600\n\
+            "listen = [{LISTEN:?}]\nengine = \"user\"\n[tls]\nrecords_per_key = 600\n\
              [nfs]\ncertificates = [{{ certificate = {:?}, key = {:?} }}]\nclient_authorities = {:?}\n\
              [[export]]\nname = \"open\"\ndirectory = {shown:?}\ntls = \"offer\"\n\
              [[export]]\nname = \"certified\"\ndirectory = {shown:?}\nclients = [\"client.example\"]\n\

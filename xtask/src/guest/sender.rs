@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -137,9 +137,11 @@ fn answer(mut socket: &TcpStream, body_bytes: u64) -> Result<()> {
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {
         let mut bytes = [0; 1024];
-        match socket.read(&mut bytes)? {
-            0 => bail!("the client asks nothing"),
-            count => request.extend_from_slice(&bytes[..count]),
+        match socket.read(&mut bytes) {
+            Ok(0) => bail!("the client asks nothing"),
+            Ok(count) => request.extend_from_slice(&bytes[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
         }
     }
     write!(socket, "HTTP/1.1 200 OK\r\nContent-Length: {body_bytes}\r\nConnection: close\r\n\r\n")?;

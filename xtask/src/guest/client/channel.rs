@@ -107,9 +107,17 @@ impl Read for Channel {
 
 impl Read for CountingStream {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let received = self.socket.read(bytes)?;
-        self.received += received as u64;
-        Ok(received)
+        loop {
+            match self.socket.read(bytes) {
+                // A thread that submits to io_uring is interrupted when the kernel has completed something.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+                Ok(received) => {
+                    self.received += received as u64;
+                    return Ok(received);
+                }
+            }
+        }
     }
 }
 

@@ -200,7 +200,10 @@ fn follows(queue: &Queue, bytes: u64) -> Follows {
 }
 
 /// The first probed offset in `range` that is not in memory (INV-COLD-1).
-fn first_cold(file: &File, range: &Range<u64>) -> io::Result<Option<u64>> {
+///
+/// # Errors
+/// The file's.
+pub fn first_cold(file: &File, range: &Range<u64>) -> io::Result<Option<u64>> {
     let mut position = range.start;
     while position < range.end {
         let mut probe = [0];

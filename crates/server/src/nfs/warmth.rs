@@ -2,35 +2,19 @@
 //! (INV-COLD-1).
 
 use super::call::Pieces;
+use linerate_engine::plain;
 use linerate_export::OpenFile;
 use linerate_nfs::Piece;
-use linerate_os::file::{ResidentRead, read_resident};
-use std::{io::IoSliceMut, ops::Range, sync::Arc};
-
-/// Pages are probed this far apart: the kernel reads ahead in runs at least as long.
-const PROBE_STEP_BYTES: u64 = 128 * 1024;
+use std::{ops::Range, sync::Arc};
 
 /// The first range of a file in `reply` that is not in memory as a whole, from its first byte that is not.
 pub(super) fn first_cold(reply: &Pieces) -> Option<(Arc<OpenFile>, Range<u64>)> {
     reply.iter().find_map(|piece| match piece {
         Piece::File { file, range } => {
-            let start = first_missing(file, range)?;
+            // An error is found again, and told, where the bytes are read.
+            let start = plain::first_cold(file.file(), range).ok().flatten()?;
             Some((Arc::clone(file), start..range.end))
         }
         Piece::Bytes(_) => None,
     })
-}
-
-fn first_missing(file: &OpenFile, range: &Range<u64>) -> Option<u64> {
-    let mut position = range.start;
-    while position < range.end {
-        let mut probe = [0];
-        let found = read_resident(file.file(), &mut [IoSliceMut::new(&mut probe)], position);
-        // An error is found again, and told, where the bytes are read.
-        if matches!(found, Ok(ResidentRead::WouldWait)) {
-            return Some(position);
-        }
-        position = (position / PROBE_STEP_BYTES + 1) * PROBE_STEP_BYTES;
-    }
-    None
 }

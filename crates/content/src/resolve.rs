@@ -6,6 +6,7 @@ mod walk;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use linerate_os::beneath::REFUSES_SYMLINKS;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -28,7 +29,7 @@ pub enum Blocking {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resolver {
-    /// Linux `openat2` (5.6 and later): the kernel keeps the whole walk beneath the root.
+    /// The kernel keeps the whole walk beneath the root: Linux by `openat2` (5.6 and later), FreeBSD by `O_RESOLVE_BENEATH`.
     Kernel {
         /// `RESOLVE_CACHED` is known too (5.12 and later).
         cached: bool,
@@ -78,6 +79,10 @@ impl Resolver {
         let name = if relative.is_empty() { b".".as_slice() } else { relative };
         let flags = purpose.flags();
         match self {
+            // A kernel that cannot refuse the symbolic links within a path.
+            Self::Kernel { .. } if symlinks == Symlinks::Refused && !REFUSES_SYMLINKS => {
+                Self::ByHand.open(root, relative, purpose, symlinks, blocking)
+            }
             Self::Kernel { cached } => kernel::open(root, name, flags, symlinks, blocking, cached),
             _ if blocking == Blocking::CachedOnly => Err(ContentError::WouldBlock),
             _ => retry(|| walk::open(root, name, flags, symlinks)),

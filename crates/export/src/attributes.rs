@@ -2,13 +2,10 @@
 
 use crate::handle::Key;
 use linerate_nfs::{Attributes, Device, FileSystemId, Kind, Time};
-use rustix::{
-    fd::AsFd,
-    fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp, statx},
-    io::Errno,
-};
+use linerate_os::object::{self, Object};
+use rustix::{fd::AsFd, fs::FileType, io::Errno};
 
-/// One `statx`.
+/// What one question to the kernel tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) kind: ObjectKind,
@@ -43,13 +40,11 @@ impl Default for ObjectKind {
 
 impl Facts {
     pub(crate) fn of(object: impl AsFd) -> Result<Self, Errno> {
-        let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-        statx(object, "", AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW, mask)
-            .map(|told| Self::from_statx(&told))
+        object::of(object).map(|told| Self::told(&told))
     }
 
-    fn from_statx(told: &Statx) -> Self {
-        let kind = match FileType::from_raw_mode(told.stx_mode.into()) {
+    fn told(told: &Object) -> Self {
+        let kind = match told.kind {
             FileType::Directory => Kind::Directory,
             FileType::Symlink => Kind::SymbolicLink,
             FileType::BlockDevice => Kind::BlockDevice,
@@ -58,23 +53,21 @@ impl Facts {
             FileType::Fifo => Kind::Pipe,
             _ => Kind::File,
         };
-        let time = |time: &StatxTimestamp| (time.tv_sec, time.tv_nsec);
-        let knows_birth = told.stx_mask & StatxFlags::BTIME.bits() != 0;
         Self {
             kind: ObjectKind(kind),
-            mode: told.stx_mode & 0o7777,
-            links: told.stx_nlink,
-            user: told.stx_uid,
-            group: told.stx_gid,
-            size_bytes: told.stx_size,
-            blocks: told.stx_blocks,
-            device: (told.stx_rdev_major, told.stx_rdev_minor),
-            file_system: (told.stx_dev_major, told.stx_dev_minor),
-            inode: told.stx_ino,
-            accessed: time(&told.stx_atime),
-            modified: time(&told.stx_mtime),
-            changed: time(&told.stx_ctime),
-            born: knows_birth.then(|| time(&told.stx_btime)),
+            mode: told.mode,
+            links: told.links,
+            user: told.user,
+            group: told.group,
+            size_bytes: told.size_bytes,
+            blocks: told.blocks,
+            device: told.device,
+            file_system: told.file_system,
+            inode: told.inode,
+            accessed: told.accessed,
+            modified: told.modified,
+            changed: told.changed,
+            born: told.born,
         }
     }
 

@@ -5,9 +5,10 @@ use crate::{
     search::Lost,
 };
 use linerate_nfs::{Fault, FileSystemId, Waiting};
+use linerate_os::beneath::{self, Rule};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
-    fs::{CWD, Mode, OFlags, ResolveFlags, open, openat, openat2},
+    fs::{CWD, Mode, OFlags, open, openat},
     io::Errno,
 };
 use std::{
@@ -17,6 +18,10 @@ use std::{
 
 /// Attempts at a look-up that another process' rename gets in the way of.
 const ATTEMPTS: u32 = 64;
+
+/// How everything beneath an export is looked up.
+const CONFINED: Rule =
+    Rule { stays_beneath: true, follows_symlinks: false, crosses_mounts: false, cached_only: false };
 
 /// What is exported, and to whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,14 +68,14 @@ impl Export {
         };
         let directory = open(&options.directory, flags, Mode::empty()).map_err(fault)?;
         let facts = Facts::of(&directory).map_err(fault)?;
-        let look = |resolve| openat2(&directory, ".", flags, Mode::empty(), resolve).err();
-        match look(ResolveFlags::BENEATH) {
+        let look = |rule| beneath::open(&directory, ".", flags, rule).err();
+        match look(CONFINED) {
             None => {}
             Some(Errno::NOSYS | Errno::PERM) => return Err(ExportError::NoConfinement { path: path() }),
             Some(other) => return Err(fault(other)),
         }
         // EAGAIN is the ordinary answer of a kernel that knows it.
-        let tells_waiting = look(ResolveFlags::BENEATH | ResolveFlags::CACHED) != Some(Errno::INVAL);
+        let tells_waiting = look(Rule { cached_only: true, ..CONFINED }) != Some(Errno::INVAL);
         openat(CWD, descriptor_path(directory.as_fd()).as_str(), flags, Mode::empty())
             .map_err(|errno| ExportError::NoProc(errno.into()))?;
         Ok(Arc::new(Self {
@@ -162,19 +167,15 @@ impl Export {
         waiting: Waiting,
     ) -> Result<OwnedFd, Fault> {
         let path = if path.is_empty() { b"." } else { path };
-        let confined = ResolveFlags::BENEATH
-            | ResolveFlags::NO_SYMLINKS
-            | ResolveFlags::NO_MAGICLINKS
-            | ResolveFlags::NO_XDEV;
         if waiting == Waiting::Forbidden {
             if !self.tells_waiting {
                 return Err(Fault::WouldWait);
             }
-            return openat2(base, path, flags, Mode::empty(), confined | ResolveFlags::CACHED)
+            return beneath::open(base, path, flags, Rule { cached_only: true, ..CONFINED })
                 .map_err(|errno| if errno == Errno::AGAIN { Fault::WouldWait } else { fault_of(errno) });
         }
         for _ in 0..ATTEMPTS {
-            match openat2(base, path, flags, Mode::empty(), confined) {
+            match beneath::open(base, path, flags, CONFINED) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 found => return found.map_err(fault_of),
             }

@@ -3,9 +3,10 @@
 
 use crate::export::fault_of;
 use linerate_nfs::{Entry, Fault, Listing, ListingRequest};
+use linerate_os::entries::Entries;
 use rustix::{
     fd::{AsFd, OwnedFd},
-    fs::{FileType, RawDir, SeekFrom, seek},
+    fs::{FileType, SeekFrom, seek},
 };
 use std::mem::MaybeUninit;
 
@@ -23,7 +24,7 @@ pub(crate) fn read_names(
     buffer: &mut Vec<u8>,
     mut each: impl FnMut(&[u8], u64, FileType) -> bool,
 ) -> Result<(), Fault> {
-    let mut raw = RawDir::new(directory, room(buffer));
+    let mut raw = Entries::new(directory, room(buffer));
     while let Some(entry) = raw.next() {
         let entry = entry.map_err(fault_of)?;
         let name = entry.file_name().to_bytes();
@@ -54,7 +55,7 @@ pub(crate) fn list(directory: &OwnedFd, request: ListingRequest) -> Result<Listi
     }
     let limit = request.limit_entries.clamp(1, LIMIT_ENTRIES);
     let mut buffer = Vec::new();
-    let mut raw = RawDir::new(directory, room(&mut buffer));
+    let mut raw = Entries::new(directory, room(&mut buffer));
     let mut entries = Vec::new();
     loop {
         // Before the next is read, so that the end is only told where nothing follows.

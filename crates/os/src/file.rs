@@ -1,9 +1,11 @@
 //! Reads at an offset that fill several buffers at once: those that never wait for a disk, and those that may. And files
 //! that are appended to.
 
+pub use crate::system::file::read_resident;
+
 use rustix::{
     fs::{Advice, OFlags},
-    io::{Errno, ReadWriteFlags},
+    io::Errno,
 };
 use std::{
     fs::File,
@@ -43,22 +45,6 @@ pub enum ResidentRead {
     WouldWait,
     /// This kernel or file system can't tell (`EOPNOTSUPP`): treat every read as one that may wait.
     Unsupported,
-}
-
-/// Reads from `offset` into `buffers` what the page cache holds (`preadv2` with `RWF_NOWAIT`, Linux 4.14; INV-COLD-1).
-///
-/// # Errors
-/// The kernel's.
-pub fn read_resident(file: &File, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<ResidentRead> {
-    loop {
-        return match rustix::io::preadv2(file, buffers, offset, ReadWriteFlags::NOWAIT) {
-            Ok(bytes) => Ok(ResidentRead::Bytes(bytes)),
-            Err(Errno::AGAIN) => Ok(ResidentRead::WouldWait),
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(ResidentRead::Unsupported),
-            Err(Errno::INTR) => continue,
-            Err(error) => Err(error.into()),
-        };
-    }
 }
 
 /// Reads from `offset` into `buffers`, waiting for the disk if it must. Returns the bytes read: 0 at the end.

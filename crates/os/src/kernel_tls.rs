@@ -6,16 +6,9 @@
 //! Sources: `include/uapi/linux/tls.h` and `Documentation/networking/tls.rst` of Linux; the behaviour cited below is
 //! that of `net/tls/tls_main.c` and `net/tls/tls_sw.c`, 6.1 to 7.2.
 
-mod carrier;
-mod linux;
-mod receiving;
-mod statistics;
+pub use crate::system::kernel_tls::{lacks_next_key, statistics};
 
-pub use carrier::{Carrier, Carriers};
-pub use receiving::Opened;
-pub use statistics::{Statistic, statistics};
-
-use crate::socket::{self, Follows};
+use crate::socket::Follows;
 use linerate_suite::{Cipher, Version};
 use std::{fmt, fs::File, io, os::fd::BorrowedFd};
 
@@ -157,6 +150,51 @@ pub trait Calls: Send + Sync {
     ) -> io::Result<usize>;
 }
 
+/// What makes or opens the records of a direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// The kernel, on the processor (`txconf: sw`, `rxconf: sw`).
+    Software,
+    /// The adapter (`txconf: hw`, `rxconf: hw`). Should its link go down later the kernel takes over, and this stays as it was.
+    Adapter,
+}
+
+/// What carries each direction; `None` for one without a key, and where the kernel does not tell this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carriers {
+    /// What makes the records that leave.
+    pub sending: Option<Carrier>,
+    /// What opens the records that arrive.
+    pub receiving: Option<Carrier>,
+    /// The kernel decrypts into the receiver's memory, as no padding is expected (`TLS_INFO_RX_NO_PAD`).
+    pub expects_no_padding: bool,
+}
+
+/// What the kernel has opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// So many bytes of application data are in the buffer, of any number of records; 0 of empty ones.
+    Data(usize),
+    /// A record of another type.
+    Control {
+        /// The content type (RFC 8446 5.1): 21 is an alert, 22 a handshake message.
+        content_type: u8,
+        /// Bytes of it in the buffer.
+        bytes: usize,
+    },
+    /// The peer has closed its side of the TCP connection.
+    End,
+}
+
+/// One line of `/proc/net/tls_stat`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statistic {
+    /// The kernel's name, like `TlsTxSw`.
+    pub name: String,
+    /// Its count.
+    pub value: u64,
+}
+
 /// Connections whose sending side was handed over in a network namespace, ever (`TlsTxDevice`, `TlsTxSw`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandedOver {
@@ -169,80 +207,6 @@ pub struct HandedOver {
 /// The kernel of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct System;
-
-impl Calls for System {
-    fn attach(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
-        linux::attach(socket)
-    }
-
-    fn install(&self, socket: BorrowedFd<'_>, key: &DirectionKey<'_>) -> io::Result<()> {
-        linux::install(socket, linux::SENDING, key)
-    }
-
-    fn install_receiving(&self, socket: BorrowedFd<'_>, key: &DirectionKey<'_>) -> io::Result<()> {
-        linux::install(socket, linux::RECEIVING, key)
-    }
-
-    fn expect_no_padding(&self, socket: BorrowedFd<'_>, expected: bool) -> io::Result<()> {
-        linux::expect_no_padding(socket, expected)
-    }
-
-    fn receive(&self, socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Opened> {
-        receiving::receive(socket, buffer)
-    }
-
-    fn sequence(&self, socket: BorrowedFd<'_>, version: Version, cipher: Cipher) -> io::Result<u64> {
-        linux::sequence(socket, version, cipher)
-    }
-
-    fn carriers(&self, socket: BorrowedFd<'_>) -> io::Result<Carriers> {
-        carrier::of(socket)
-    }
-
-    fn leaves_by(&self, socket: BorrowedFd<'_>) -> io::Result<String> {
-        let both = socket2::SockRef::from(&socket);
-        let addresses = both.local_addr()?.as_socket().zip(both.peer_addr()?.as_socket());
-        let (local, peer) = addresses.ok_or(io::ErrorKind::Unsupported)?;
-        crate::adapter::towards(socket, local.ip(), peer.ip())
-    }
-
-    fn handed_over(&self) -> io::Result<HandedOver> {
-        let statistics = statistics()?;
-        let of = |name: &str| {
-            statistics.iter().find(|statistic| statistic.name == name).map_or(0, |statistic| statistic.value)
-        };
-        Ok(HandedOver { to_adapters: of("TlsTxDevice"), to_software: of("TlsTxSw") })
-    }
-
-    fn set_zero_copy(&self, socket: BorrowedFd<'_>, allowed: bool) -> io::Result<()> {
-        linux::set_zero_copy(socket, allowed)
-    }
-
-    fn send_control(&self, socket: BorrowedFd<'_>, content_type: u8, bytes: &[u8]) -> io::Result<()> {
-        linux::send_control(socket, content_type, bytes)
-    }
-
-    fn taken_bytes(&self, socket: BorrowedFd<'_>) -> io::Result<u64> {
-        // In this order: what is acknowledged in between is missing in both, so the sum is never too much.
-        let acknowledged = socket::acknowledged_bytes(&socket).ok_or(io::ErrorKind::NotConnected)?;
-        let rest = socket::unacknowledged_bytes(&socket).ok_or(io::ErrorKind::NotConnected)?;
-        Ok(acknowledged + rest)
-    }
-
-    fn send(&self, socket: BorrowedFd<'_>, bytes: &[u8], follows: Follows) -> io::Result<usize> {
-        socket::send(&socket, bytes, follows)
-    }
-
-    fn send_file(
-        &self,
-        socket: BorrowedFd<'_>,
-        file: &File,
-        offset: u64,
-        length_bytes: usize,
-    ) -> io::Result<usize> {
-        socket::send_file(&socket, file, offset, length_bytes)
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,14 @@
-//! The edge to the operating system: the one crate of linerate that may write `unsafe`, and the place where a port to
-//! another system begins. It is written for Linux.
+//! The edge to the operating system: the one crate of linerate that may write `unsafe`, and the one that knows which
+//! system it is on. Each system has a room (`linux`); the modules below take from it
+//! what differs, and have themselves what does not.
 //!
 //! | module | its one job |
 //! |---|---|
 //! | [`memory`] | memory that is wiped before it is given back |
 //! | [`mapping`] | files mapped into memory, safe against being truncated |
 //! | [`file`](mod@file) | reads that never wait for a disk, unless they may |
+//! | [`beneath`] | opening what lies beneath a directory, and nowhere else |
+//! | [`object`], [`entries`] | what the kernel says about an object, and of what a directory has |
 //! | [`socket`] | listeners, send and receive as the engines need them |
 //! | [`kernel_tls`] | what the `tls` module of Linux is asked to do, behind a trait that tests replace |
 //! | [`pages`] | memory that the kernel may be lent to send from |
@@ -13,6 +16,7 @@
 //! | [`receive_mapping`] | receiving into a mapping, without a copy |
 //! | [`inherited`] | sockets handed over by systemd |
 //! | [`processor`] | which CPUs there are, which node they belong to, pinning a thread |
+//! | [`process`] | this process and others: whose they are, what they hold, where they live |
 //! | [`limits`] | the limit of open files |
 //! | [`clock`] | the CPU time of another process, exactly |
 //! | [`perf`] | counters of perf events |
@@ -27,11 +31,20 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::todo)
 )]
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("linerate runs on Linux only: preadv2, sendfile, netlink and kernel TLS as Linux has them");
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux as system;
+
+#[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
+compile_error!(
+    "linerate knows Linux and FreeBSD: another system needs a room beside `linux` and `freebsd` in crates/os"
+);
 
 pub mod adapter;
+pub mod beneath;
 pub mod clock;
+pub mod entries;
 pub mod facility;
 pub mod file;
 pub mod inherited;
@@ -39,12 +52,12 @@ pub mod kernel_tls;
 pub mod limits;
 pub mod mapping;
 pub mod memory;
-mod netlink;
+pub mod object;
 pub mod pages;
 pub mod perf;
+pub mod process;
 pub mod processor;
 pub mod receive_mapping;
-mod residency;
 pub mod socket;
 mod sync;
 pub mod tcp_info;

@@ -9,8 +9,8 @@ mod slot;
 
 use self::slot::Slot;
 use crate::{
-    residency::Witness,
     sync::{AtomicBool, AtomicUsize},
+    system::{mapping::RESERVES_NOTHING, residency::Witness},
 };
 use rustix::{
     io::Errno,
@@ -178,7 +178,7 @@ fn patch(address: usize) -> bool {
                 page as *mut _,
                 end - page,
                 ProtFlags::READ,
-                MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
+                MapFlags::PRIVATE | MapFlags::FIXED | RESERVES_NOTHING,
             )
         };
         return replaced.is_ok();

@@ -1,5 +1,7 @@
 //! Which CPUs there are, which NUMA node they belong to, and pinning a thread to one.
 
+pub use crate::system::processor::node_of;
+
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 
@@ -23,13 +25,6 @@ pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);
     Ok(sched_setaffinity(None, &set)?)
-}
-
-/// The NUMA node of a CPU, if the kernel tells (Linux: `/sys/devices/system/cpu/cpuN/nodeM`).
-#[must_use]
-pub fn node_of(cpu: usize) -> Option<usize> {
-    let entries = std::fs::read_dir(format!("/sys/devices/system/cpu/cpu{cpu}")).ok()?;
-    entries.flatten().find_map(|entry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok())
 }
 
 #[cfg(test)]

@@ -9,14 +9,10 @@
 //!
 //! Sources: `Documentation/networking/msg_zerocopy.rst`, `net/core/skbuff.c` (`msg_zerocopy_realloc`), `net/ipv4/tcp.c`.
 
-mod notices;
-mod uring;
-
-pub use notices::Notices;
-pub use uring::{Refusal, Submissions};
+pub use crate::system::zero_copy::{Notices, Submissions};
 
 use crate::{pages::Pages, socket::Follows};
-use std::{io, ops::Range, os::fd::BorrowedFd, time::Duration};
+use std::{fmt, io, ops::Range, os::fd::BorrowedFd, time::Duration};
 
 /// Sends that are complete: the pages that they were lent may be written to again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,3 +61,37 @@ pub trait ZeroCopySend {
     /// The kernel's.
     fn wait(&mut self, socket: BorrowedFd<'_>, limit: Duration) -> io::Result<bool>;
 }
+
+/// Why this process cannot send by `io_uring`.
+#[derive(Debug)]
+pub enum Refusal {
+    /// `kernel.io_uring_disabled` is 1 or 2: the administrator switched it off, for processes without privileges or for all.
+    SwitchedOff,
+    /// A sandbox forbids the system call: containers' seccomp filters do, unless they are told otherwise.
+    Forbidden,
+    /// This kernel was built without it.
+    Missing,
+    /// It cannot send without a copy: that came with Linux 6.0.
+    TooOld,
+    /// What else the kernel said: most likely too little memory that may be locked (`ulimit -l`), on kernels before 5.12.
+    Failed(io::Error),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SwitchedOff => formatter.write_str(
+                "io_uring is switched off on this machine (sysctl kernel.io_uring_disabled; 0 permits it)",
+            ),
+            Self::Forbidden => formatter.write_str(
+                "a sandbox forbids io_uring to this process (seccomp: Docker's and systemd's filters do; permit io_uring_setup, \
+                 io_uring_enter and io_uring_register)",
+            ),
+            Self::Missing => formatter.write_str("this kernel has no io_uring"),
+            Self::TooOld => formatter.write_str("this kernel's io_uring cannot send without a copy (Linux 6.0 can)"),
+            Self::Failed(error) => write!(formatter, "io_uring failed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -178,7 +178,7 @@ mod tests {
                 }
             };
             let mark_bytes = if bound.kind == ListenerKind::Tls { 16 * 1024 } else { 0 };
-            assert_eq!(SockRef::from(&accepted).tcp_notsent_lowat().unwrap(), mark_bytes);
+            assert_eq!(linerate_os::socket::not_sent_low_water(&accepted).unwrap(), mark_bytes);
             assert!(SockRef::from(&accepted).tcp_nodelay().unwrap());
         }
     }

@@ -46,14 +46,7 @@ pub struct DevelopmentCertificate {
 /// # Errors
 /// [`TlsError::NoStateDirectory`] if none of the variables is set and the user is not root.
 pub fn state_directory() -> Result<PathBuf, TlsError> {
-    // The owner of /proc/self is the effective user; elsewhere root without HOME must set one of the variables.
-    let is_root = || {
-        #[cfg(target_os = "linux")]
-        return fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
-        #[cfg(not(target_os = "linux"))]
-        false
-    };
-    state_directory_of(|name| std::env::var_os(name), is_root)
+    state_directory_of(|name| std::env::var_os(name), linerate_os::process::is_root)
 }
 
 fn state_directory_of(

@@ -1,7 +1,5 @@
 //! What an established connection holds on to: ten thousand idle ones must fit into 10 KiB each, all included.
 
-#![cfg(target_os = "linux")]
-
 mod support;
 
 use linerate_tls::{Established, Handshake, KeySchedule, TlsPolicy};
@@ -10,9 +8,7 @@ use support::{Algorithm, Pki, acceptor, one_site, run};
 const CONNECTIONS: usize = 3000;
 
 fn resident_bytes() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+    usize::try_from(linerate_os::process::resident_bytes().unwrap()).unwrap()
 }
 
 /// The only test of its binary: another thread's memory would be measured with it.

@@ -1,8 +1,9 @@
-//! Resolution by `openat2`: the kernel keeps every step of the walk beneath the root.
+//! Resolution by the kernel's own rule (Linux: `openat2`; FreeBSD: `O_RESOLVE_BENEATH`): it keeps every step of the walk beneath the root.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use linerate_os::beneath::{self, Rule};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::{Blocking, OPERATION, Resolver, retry};
@@ -11,8 +12,8 @@ use crate::policy::Symlinks;
 
 /// Finds out what this kernel, and a filter that may stand before it, allow.
 pub(super) fn probe(root: BorrowedFd<'_>) -> Resolver {
-    let look = |resolve| openat2(root, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve).err();
-    conclude(look(ResolveFlags::BENEATH), look(ResolveFlags::BENEATH | ResolveFlags::CACHED))
+    let look = |rule| beneath::open(root, ".", OFlags::PATH | OFlags::CLOEXEC, rule).err();
+    conclude(look(Rule::BENEATH), look(Rule { cached_only: true, ..Rule::BENEATH }))
 }
 
 /// What the errors of two trials mean.
@@ -34,18 +35,17 @@ pub(super) fn open(
     blocking: Blocking,
     cached: bool,
 ) -> Result<OwnedFd, ContentError> {
-    let confined = ResolveFlags::NO_MAGICLINKS
-        | match symlinks {
-            Symlinks::Within => ResolveFlags::BENEATH,
-            Symlinks::Refused => ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
-            Symlinks::Anywhere => ResolveFlags::empty(),
-        };
-    let attempt = |resolve| openat2(root, name, flags, Mode::empty(), resolve);
+    let confined = Rule {
+        stays_beneath: symlinks != Symlinks::Anywhere,
+        follows_symlinks: symlinks != Symlinks::Refused,
+        ..Rule::BENEATH
+    };
+    let attempt = |rule| beneath::open(root, name, flags, rule);
     match blocking {
         Blocking::Allowed => retry(|| attempt(confined)),
         Blocking::CachedOnly if !cached => Err(ContentError::WouldBlock),
         // EAGAIN here is a name that is not cached or a race with a rename; either is settled on another thread.
-        Blocking::CachedOnly => attempt(confined | ResolveFlags::CACHED)
+        Blocking::CachedOnly => attempt(Rule { cached_only: true, ..confined })
             .map_err(|errno| ContentError::from_errno(errno, OPERATION)),
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{Arrival, Connection, End, Fault, check_room, user};
 use crate::kernel::{Refusal, attaching_failed, direction_key, installing_failed};
-use linerate_os::kernel_tls::{Calls, Opened};
+use linerate_os::kernel_tls::{Calls, Opened, lacks_next_key};
 use linerate_placement::Reason;
 use linerate_record::{
     Channel, Combination, ContentType, Event, HandOverFault, Handover, KeySource, RecordError, Version,
@@ -172,7 +172,7 @@ fn receiving_failed(error: io::Error) -> Fault {
         Some(Errno::MSGSIZE) => RecordError::Overflow.into(),
         Some(Errno::INVAL) => RecordError::UnexpectedMessage("a record of another version").into(),
         // The kernel waits behind a KeyUpdate whose rest is in another record, which it would have to open first.
-        Some(Errno::KEYEXPIRED) => Fault::NoNewKey(error),
+        _ if lacks_next_key(&error) => Fault::NoNewKey(error),
         _ => Fault::Socket(error),
     }
 }

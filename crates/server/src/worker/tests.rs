@@ -10,8 +10,8 @@ use crate::{
 };
 use linerate_config::{Flags, Settings};
 use linerate_os::socket;
+use linerate_os::socket::not_sent_low_water;
 use linerate_placement::Costs;
-use socket2::SockRef;
 use std::path::Path;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -68,14 +68,14 @@ fn a_new_low_water_mark_reaches_listeners_that_are_open() {
     let worker = worker.unwrap();
     let becomes = |mark_bytes| {
         let give_up = Instant::now() + Duration::from_secs(20);
-        while SockRef::from(&secure).tcp_notsent_lowat().unwrap() != mark_bytes {
+        while not_sent_low_water(&secure).unwrap() != mark_bytes {
             assert!(Instant::now() < give_up, "it never becomes {mark_bytes}");
             std::thread::sleep(Duration::from_millis(5));
         }
     };
     snapshots.store(Arc::new(snapshot(1, root.path(), "48KiB")));
     becomes(48 * 1024);
-    assert_eq!(SockRef::from(&plain).tcp_notsent_lowat().unwrap(), 0, "the system's own");
+    assert_eq!(not_sent_low_water(&plain).unwrap(), 0, "the system's own");
     worker.commands.send(Command::Stop).unwrap();
     worker.thread.join().unwrap();
 }

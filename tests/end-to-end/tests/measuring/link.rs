@@ -3,14 +3,13 @@
 use std::{
     fs::File,
     net::{Ipv4Addr, SocketAddr},
-    os::fd::AsFd,
     process::Command,
     sync::atomic::{AtomicU32, Ordering},
     thread,
 };
 
 use linerate_end_to_end::{Server, ServerSetup};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use linerate_os::process::enter_network;
 
 /// The server's address on the link.
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 213, 78, 1);
@@ -135,7 +134,7 @@ fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let moved = scope.spawn(|| {
             let file = File::open(format!("/run/netns/{namespace}")).expect("the namespace is there");
-            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("permitted");
+            enter_network(file).expect("permitted");
             work()
         });
         moved.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -2,10 +2,8 @@
 
 use crate::support::{Connection, Fixture, Transport, add_at_rest, certificate_folder};
 use linerate_end_to_end::{ServerSetup, Site, skip};
-use rustix::{
-    fs::{Advice, fadvise},
-    io::{Errno, ReadWriteFlags, preadv2},
-};
+use linerate_os::file::{ResidentRead, read_resident};
+use rustix::fs::{Advice, fadvise};
 use std::{
     fs::{self, File, Permissions},
     io::IoSliceMut,
@@ -19,7 +17,7 @@ fn evict(path: &Path) -> bool {
     file.sync_all().unwrap();
     fadvise(&file, 0, None, Advice::DontNeed).unwrap();
     let mut byte = [0];
-    preadv2(&file, &mut [IoSliceMut::new(&mut byte)], 1 << 20, ReadWriteFlags::NOWAIT) == Err(Errno::AGAIN)
+    matches!(read_resident(&file, &mut [IoSliceMut::new(&mut byte)], 1 << 20), Ok(ResidentRead::WouldWait))
 }
 
 #[test]

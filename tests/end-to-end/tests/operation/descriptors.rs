@@ -5,7 +5,7 @@ use crate::{
     support::{Connection, End, Fixture, Transport, add_at_rest, get},
 };
 use linerate_end_to_end::{Server, Site};
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use linerate_os::process::limit_open_files_of;
 use rustls::ClientConnection;
 use std::{net::TcpStream, thread};
 
@@ -27,9 +27,7 @@ fn leave(server: &Server, descriptors: u64) {
 
 /// Lets the server have no descriptor whose number is not below this.
 fn limit(server: &Server, open_files: u64) {
-    let pid = Pid::from_raw(i32::try_from(server.pid()).unwrap());
-    let current = Some(open_files);
-    prlimit(pid, Resource::Nofile, Rlimit { current, ..getrlimit(Resource::Nofile) }).unwrap();
+    limit_open_files_of(server.pid(), open_files).unwrap();
 }
 
 /// Asks for a small file on a connection of its own. False if it is refused instead; either comes at once.

@@ -3,16 +3,8 @@
 //! They belong to the network namespace of the reading process: a server whose sockets were made in
 //! another namespace reads zeros, and two servers in one namespace read each other's.
 
+use crate::kernel_tls::Statistic;
 use std::{fs, io};
-
-/// One line of `/proc/net/tls_stat`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statistic {
-    /// The kernel's name, like `TlsTxSw`.
-    pub name: String,
-    /// Its count.
-    pub value: u64,
-}
 
 /// Reads `/proc/net/tls_stat`.
 ///

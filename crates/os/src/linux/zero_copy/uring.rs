@@ -4,8 +4,12 @@
 //! (`io_send_zc`, `io_uring/net.c`). Sends here never wait in the kernel (`MSG_DONTWAIT`), so the result is there when the call
 //! returns. Memory can be registered, which spares the kernel to look its pages up for each send.
 
-use super::{Completion, ZeroCopySend};
-use crate::{facility, pages::Pages, socket::Follows};
+use crate::{
+    facility,
+    pages::Pages,
+    socket::Follows,
+    zero_copy::{Completion, Refusal, ZeroCopySend},
+};
 use io_uring::{
     IoUring, Probe, cqueue, opcode,
     squeue::Entry,
@@ -27,40 +31,6 @@ const COMPLETIONS: u32 = 512;
 const REPORT_USAGE: u16 = 1 << 3;
 /// `IORING_NOTIF_USAGE_ZC_COPIED`
 const COPIED: u32 = 1 << 31;
-
-/// Why this process cannot send by `io_uring`.
-#[derive(Debug)]
-pub enum Refusal {
-    /// `kernel.io_uring_disabled` is 1 or 2: the administrator switched it off, for processes without privileges or for all.
-    SwitchedOff,
-    /// A sandbox forbids the system call: containers' seccomp filters do, unless they are told otherwise.
-    Forbidden,
-    /// This kernel was built without it.
-    Missing,
-    /// It cannot send without a copy: that came with Linux 6.0.
-    TooOld,
-    /// What else the kernel said: most likely too little memory that may be locked (`ulimit -l`), on kernels before 5.12.
-    Failed(io::Error),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::SwitchedOff => formatter.write_str(
-                "io_uring is switched off on this machine (sysctl kernel.io_uring_disabled; 0 permits it)",
-            ),
-            Self::Forbidden => formatter.write_str(
-                "a sandbox forbids io_uring to this process (seccomp: Docker's and systemd's filters do; permit io_uring_setup, \
-                 io_uring_enter and io_uring_register)",
-            ),
-            Self::Missing => formatter.write_str("this kernel has no io_uring"),
-            Self::TooOld => formatter.write_str("this kernel's io_uring cannot send without a copy (Linux 6.0 can)"),
-            Self::Failed(error) => write!(formatter, "io_uring failed: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 impl Refusal {
     fn of(error: io::Error, disabled: &str) -> Self {

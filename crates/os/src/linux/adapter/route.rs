@@ -10,7 +10,7 @@ use std::{io, net::IpAddr, os::fd::AsFd};
 /// # Errors
 /// The kernel's: no route, or netlink is refused.
 pub fn towards(socket: impl AsFd, local: IpAddr, peer: IpAddr) -> io::Result<String> {
-    use crate::netlink;
+    use crate::linux::netlink;
     use rustix::net::{AddressFamily, netdevice};
 
     // RTM_GETROUTE, RTA_DST, RTA_SRC and RTA_OIF of include/uapi/linux/rtnetlink.h.

@@ -6,6 +6,7 @@
 //! (`bond_sk_check`, drivers/net/bonding/bond_main.c). Everything else that stands upon others ends the search: VLANs,
 //! bridges, teams. Seen so on Linux 6.1 and 7.3 with the software adapter (`tests/guest`, `upper_devices`).
 
+use crate::adapter::{Beneath, Obstacle};
 use std::{fs, io, path::Path};
 
 /// Interfaces that stand upon others can do so in some layers (a VLAN on a bond): deeper than this nobody builds.
@@ -14,44 +15,6 @@ const LAYERS: usize = 8;
 const MODES: [&str; 2] = ["balance-xor", "802.3ad"];
 /// The one policy whose hash a socket tells all of.
 const POLICY: &str = "layer3+4";
-
-/// What stands beneath an interface.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Beneath {
-    /// The interfaces that carry what it sends: the ports of a bond or team, the interface below a VLAN, and so on down; for
-    /// one that stands upon nothing, itself. Sorted by name.
-    pub ports: Vec<String>,
-    /// Why Linux does not look for an adapter that encrypts among the ports; the first, from above.
-    pub obstacle: Option<Obstacle>,
-    /// The bond that it is a port of: nothing is sent by the port itself.
-    pub port_of: Option<String>,
-}
-
-/// Why Linux does not hand connections down to the interfaces beneath one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Obstacle {
-    /// The bond is in a mode that does not choose a port by the connection: neither `balance-xor` nor `802.3ad`.
-    BondMode {
-        /// Which.
-        bond: String,
-        /// Its mode: `active-backup`.
-        mode: String,
-    },
-    /// The mode is right, and the bond's `xmit_hash_policy` is not `layer3+4`.
-    BondPolicy {
-        /// Which.
-        bond: String,
-        /// Its policy: `layer2`.
-        policy: String,
-    },
-    /// It is no bond: a VLAN, a bridge, a team.
-    NoBond {
-        /// Which.
-        interface: String,
-        /// What the kernel calls its kind (`vlan`, `bridge`); empty where it says nothing.
-        kind: String,
-    },
-}
 
 /// Looks beneath an interface of `folder` (`/sys/class/net`).
 ///

@@ -1,12 +1,12 @@
 //! The system calls themselves, in the form of Linux (`include/uapi/linux/tls.h`).
 
-use super::{Cipher, DirectionKey, Version};
-use crate::memory::Wiped;
+use crate::{kernel_tls::DirectionKey, memory::Wiped};
 use libc::{
     TLS_1_2_VERSION, TLS_1_3_VERSION, TLS_CIPHER_AES_GCM_128, TLS_CIPHER_AES_GCM_256,
     TLS_CIPHER_CHACHA20_POLY1305, tls_crypto_info, tls12_crypto_info_aes_gcm_128,
     tls12_crypto_info_aes_gcm_256, tls12_crypto_info_chacha20_poly1305,
 };
+use linerate_suite::{Cipher, Version};
 use std::{
     ffi::{c_int, c_void},
     io, mem,

@@ -4,28 +4,13 @@
 //! names the type of what it gives, application data included. An end of the connection has no type: that is how it is told
 //! from records that are empty.
 
-use super::linux::ControlBuffer;
+use super::sockets::ControlBuffer;
+use crate::kernel_tls::Opened;
 use std::{
     ffi::{c_int, c_void},
     io, mem,
     os::fd::{AsRawFd, BorrowedFd},
 };
-
-/// What the kernel has opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opened {
-    /// So many bytes of application data are in the buffer, of any number of records; 0 of empty ones.
-    Data(usize),
-    /// A record of another type.
-    Control {
-        /// The content type (RFC 8446 5.1): 21 is an alert, 22 a handshake message.
-        content_type: u8,
-        /// Bytes of it in the buffer.
-        bytes: usize,
-    },
-    /// The peer has closed its side of the TCP connection.
-    End,
-}
 
 /// `ContentType.application_data`
 const APPLICATION_DATA: u8 = 23;

@@ -1,24 +1,14 @@
 //! The interfaces of the network namespace that this process is in.
 
+use crate::adapter::Interface;
 use std::{fs, io, path::Path};
-
-/// An interface, as the kernel tells of it over netlink: of this process' namespace, whatever is mounted where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
-    /// Its name.
-    pub name: String,
-    /// Its number within the namespace.
-    pub index: u32,
-    /// Its hardware address; empty where its kind has none.
-    pub address: Vec<u8>,
-}
 
 /// All interfaces of this process' network namespace, sorted by name.
 ///
 /// # Errors
 /// The kernel's: `EAFNOSUPPORT` where a sandbox has no `AF_NETLINK`.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
-    use crate::netlink;
+    use crate::linux::netlink;
 
     // RTM_GETLINK, IFLA_ADDRESS and IFLA_IFNAME of include/uapi/linux.
     const GET_LINK: u16 = 18;

@@ -5,34 +5,15 @@
 //! (`net/ipv4/inet_diag.c`, `tls_get_info` in `net/tls/tls_main.c`). Older kernels (6.1 and 6.12)
 //! tell that only to a process with `CAP_NET_ADMIN`.
 
+use crate::kernel_tls::{Carrier, Carriers};
 use std::{io, os::fd::BorrowedFd};
-
-/// What makes or opens the records of a direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carrier {
-    /// The kernel, on the processor (`txconf: sw`, `rxconf: sw`).
-    Software,
-    /// The adapter (`txconf: hw`, `rxconf: hw`). Should its link go down later the kernel takes over, and this stays as it was.
-    Adapter,
-}
-
-/// What carries each direction; `None` for one without a key, and where the kernel does not tell this process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Carriers {
-    /// What makes the records that leave.
-    pub sending: Option<Carrier>,
-    /// What opens the records that arrive.
-    pub receiving: Option<Carrier>,
-    /// The kernel decrypts into the receiver's memory, as no padding is expected (`TLS_INFO_RX_NO_PAD`).
-    pub expects_no_padding: bool,
-}
 
 /// What carries this socket's directions.
 ///
 /// # Errors
 /// The kernel's: it knows no such socket any more, or refuses netlink.
 pub(super) fn of(socket: BorrowedFd<'_>) -> io::Result<Carriers> {
-    use crate::netlink;
+    use crate::linux::netlink;
 
     // SOCK_DIAG_BY_FAMILY of include/uapi/linux/sock_diag.h.
     const BY_FAMILY: u16 = 20;
@@ -77,7 +58,7 @@ fn question(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
 
 /// Finds what the `tls` module says in a `struct inet_diag_msg` and what follows it.
 fn parse(answer: &[u8]) -> Option<Carriers> {
-    use crate::netlink::{attribute, short};
+    use crate::linux::netlink::{attribute, short};
 
     const MESSAGE_BYTES: usize = 72;
     // INET_DIAG_ULP_INFO, INET_ULP_INFO_TLS; TLS_INFO_TXCONF, TLS_INFO_RXCONF, TLS_INFO_RX_NO_PAD.
@@ -110,7 +91,7 @@ fn of_number(number: u16) -> Option<Carrier> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::push_attribute;
+    use crate::linux::netlink::push_attribute;
     use std::{net::TcpStream, os::fd::AsFd};
 
     #[test]

@@ -1,7 +1,10 @@
 //! `MSG_ZEROCOPY`: completions come as messages of the socket's error queue, each for a range of sends.
 
-use super::{Completion, ZeroCopySend};
-use crate::{pages::Pages, socket::Follows};
+use crate::{
+    pages::Pages,
+    socket::Follows,
+    zero_copy::{Completion, ZeroCopySend},
+};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,

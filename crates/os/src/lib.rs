@@ -1,5 +1,5 @@
 //! The edge to the operating system: the one crate of linerate that may write `unsafe`, and the one that knows which
-//! system it is on. Each system has a room (`linux`); the modules below take from it
+//! system it is on. Each system has a room, `linux` or `freebsd`, with the same names in it; the modules below take from it
 //! what differs, and have themselves what does not.
 //!
 //! | module | its one job |
@@ -31,8 +31,12 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::todo)
 )]
 
+#[cfg(target_os = "freebsd")]
+mod freebsd;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "freebsd")]
+use freebsd as system;
 #[cfg(target_os = "linux")]
 use linux as system;
 

@@ -1,0 +1,15 @@
+//! Reads that never wait for a disk: FreeBSD has none.
+
+use crate::file::ResidentRead;
+use std::{
+    fs::File,
+    io::{self, IoSliceMut},
+};
+
+/// No call of FreeBSD reads only what is in memory (INV-COLD-1): every read is one that may wait.
+///
+/// # Errors
+/// None.
+pub fn read_resident(_: &File, _: &mut [IoSliceMut<'_>], _: u64) -> io::Result<ResidentRead> {
+    Ok(ResidentRead::Unsupported)
+}

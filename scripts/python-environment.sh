@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Prints the path of a Python that has the libraries of tests/conformance/requirements.txt, in an environment of its own
-# below the target folder. Exits 77 where it cannot be had (no Python 3.11, no package index), with the reason.
+# Prints the path of a Python that has the libraries of a list, tests/conformance/requirements.txt or the one that is given, in
+# an environment of its own below the target folder. Exits 77 where it cannot be had (no Python 3.11, no package index), with
+# the reason.
+#
+#   scripts/python-environment.sh [FOLDER/requirements.txt]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-requirements=tests/conformance/requirements.txt
-environment=${CARGO_TARGET_DIR:-target}/conformance/python
+requirements=${1:-tests/conformance/requirements.txt}
+environment=${CARGO_TARGET_DIR:-target}/$(basename "$(dirname "$requirements")")/python
 python=$environment/bin/python
 
 # It is whole once the list that it was made by lies in it.

@@ -77,6 +77,7 @@ step "dependencies are documented" scripts/check-dependencies.sh
 step "licences, bans, sources" scripts/check-deny.sh bans licenses sources
 step "advisories" scripts/check-deny.sh advisories
 step "systemd units" scripts/check-units.sh
+step "FreeBSD" scripts/check-freebsd.sh
 step "unit tests" cargo_test --lib --bins -- --nocapture
 step "documentation tests" cargo_test --doc
 step "integration and interop tests" \

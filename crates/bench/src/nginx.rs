@@ -16,6 +16,8 @@ pub struct Configuration<'a> {
     pub workers: usize,
     /// Connections of each worker.
     pub connections: u32,
+    /// Further directives for all that it serves over HTTP, with their semicolons: "aio threads;".
+    pub added: &'a str,
     /// Where it listens.
     pub listeners: Vec<Listener<'a>>,
 }
@@ -82,9 +84,12 @@ http {{
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
     root {root};
-
 "
         )?;
+        for line in self.added.lines() {
+            writeln!(formatter, "    {line}")?;
+        }
+        formatter.write_str("\n")?;
         for listener in &self.listeners {
             write!(formatter, "{listener}")?;
         }

@@ -15,6 +15,8 @@ pub const EXPERIMENTS: &[(&str, &str)] = &[
     ("keep-alive", include_str!("../../experiments/keep-alive.toml")),
     ("full-handshakes", include_str!("../../experiments/full-handshakes.toml")),
     ("idle", include_str!("../../experiments/idle.toml")),
+    ("memory", include_str!("../../experiments/memory.toml")),
+    ("disk", include_str!("../../experiments/disk.toml")),
     ("slow", include_str!("../../experiments/slow.toml")),
     ("engines", include_str!("../../experiments/engines.toml")),
     ("long-lived", include_str!("../../experiments/long-lived.toml")),

@@ -89,7 +89,8 @@ pub struct OwnServer {
     /// Without `like`: the whole command line.
     #[serde(default)]
     pub command: Vec<String>,
-    /// Without `like`: its configuration file. With `like`: what is added to the end of linerate's.
+    /// Without `like`: its configuration file. With `like`: what is added to the end of linerate's, or
+    /// among what nginx does for all that it serves (`http`).
     #[serde(default)]
     pub configuration: Option<String>,
     /// Without `like`: it speaks plaintext.

@@ -155,7 +155,15 @@ impl Definition {
                 return Err(format!("[[server]]: \"{}\" is not a name of its own", own.name));
             }
             match (&own.like, own.command.is_empty()) {
-                (Some(like), true) => known("server", [like], servers::BUILT_IN)?,
+                (Some(like), true) => {
+                    known("server", [like], servers::BUILT_IN)?;
+                    if own.configuration.is_some() && !servers::takes_configuration(like) {
+                        return Err(format!(
+                            "[[server]] \"{}\": nothing can be added to the configuration of {like}",
+                            own.name
+                        ));
+                    }
+                }
                 (None, false) => {}
                 _ => {
                     return Err(format!("[[server]] \"{}\": either `like` or `command` is needed", own.name));
@@ -416,6 +424,11 @@ most = 0.9
             ("rounds = 3", "rounds = 3\nmost_rounds = 2", "most_rounds is a number from rounds to 1000"),
             ("connections = [1, 2]", "connections = []", "at least one value is needed"),
             ("command = [\"serve-it\", \"{port}\"]", "", "either `like` or `command` is needed"),
+            (
+                "command = [\"serve-it\", \"{port}\"]",
+                "like = \"caddy tls\"\nconfiguration = \"x\"",
+                "nothing can be added to the configuration of caddy tls",
+            ),
             ("\"mine\"]", "\"mine\", \"mine\"]", "named twice"),
             ("name = \"mine\"", "name = \"nginx tls\"", "is not a name of its own"),
             ("name = \"mine\"", "name = \"floor\"", "is not a name of its own"),

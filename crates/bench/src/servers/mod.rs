@@ -185,13 +185,11 @@ impl Candidate {
     /// # Errors
     /// Why it cannot be.
     pub fn launch(&self, place: &Place<'_>) -> Result<Launch, String> {
+        let added = self.own.configuration.as_deref().unwrap_or_default();
         let mut launch = match self.kind {
-            Kind::Linerate(mode) => {
-                let added = self.own.configuration.as_deref().unwrap_or_default();
-                linerate::launch(self.program("")?, mode, place, added)
-            }
-            Kind::Nginx(mode) => nginx::launch(self.program("nginx")?, mode, place),
-            Kind::Nginx13(mode) => nginx::launch(self.nginx13()?, mode, place),
+            Kind::Linerate(mode) => linerate::launch(self.program("")?, mode, place, added),
+            Kind::Nginx(mode) => nginx::launch(self.program("nginx")?, mode, place, added),
+            Kind::Nginx13(mode) => nginx::launch(self.nginx13()?, mode, place, added),
             Kind::Caddy(mode) => caddy::launch(self.program("caddy")?, mode, place),
             Kind::H2o(mode) => h2o::launch(self.program("h2o")?, mode, place),
             Kind::Own => return own::launch(&self.own, &self.programs.linerate, place),
@@ -255,6 +253,11 @@ impl Kind {
             _ => None,
         }
     }
+}
+
+/// Whether a description may add to the configuration of the built-in server `like`.
+pub(crate) fn takes_configuration(like: &str) -> bool {
+    matches!(Kind::of(like), Some(Kind::Linerate(_) | Kind::Nginx(_) | Kind::Nginx13(_)))
 }
 
 /// Why a server that lets nobody choose its records' size cannot meet a load that does.

@@ -23,14 +23,14 @@ pub(super) fn refusal(version: &str, workload: &Workload) -> Option<String> {
         .then(|| format!("nginx here has OpenSSL {}.{}, which has no {group} (3.5 has)", found.0, found.1))
 }
 
-pub(super) fn launch(program: Vec<String>, mode: Mode, place: &Place<'_>) -> Launch {
-    Launch::configured(program, place, ("nginx.conf", configuration(mode, place)), |path| {
+pub(super) fn launch(program: Vec<String>, mode: Mode, place: &Place<'_>, added: &str) -> Launch {
+    Launch::configured(program, place, ("nginx.conf", configuration(mode, place, added)), |path| {
         let folder = place.folder.to_string_lossy();
         ["-p", &folder, "-c", path, "-e", "stderr"].map(str::to_owned).to_vec()
     })
 }
 
-fn configuration(mode: Mode, place: &Place<'_>) -> String {
+fn configuration(mode: Mode, place: &Place<'_>, added: &str) -> String {
     let tls = (mode != Mode::Plaintext).then(|| Tls {
         chain: &place.certificate.chain,
         key: &place.certificate.key,
@@ -42,6 +42,7 @@ fn configuration(mode: Mode, place: &Place<'_>) -> String {
         workers: place.cores.len(),
         // `reuseport` divides connections by hash, not evenly: each worker has room for all of them.
         connections: place.workload.connections + 512,
+        added,
         listeners: vec![Listener { address: place.address, tls }],
     };
     configuration.to_string()
@@ -65,17 +66,18 @@ mod tests {
     #[test]
     fn the_configuration_has_what_the_load_asks_for() {
         let workload = Workload { record_bytes: Some(4096), connections: 40_000, ..Workload::default() };
-        let kernel = with_place(&workload, |place| configuration(Mode::Kernel, place));
+        let kernel = with_place(&workload, |place| configuration(Mode::Kernel, place, "aio threads;\n"));
         for line in [
             "listen 127.0.0.1:4433 ssl reuseport;",
             "ssl_conf_command Options KTLS;",
             "ssl_buffer_size 4096;",
             "worker_connections 40512;",
             "worker_processes 2;",
+            "root /files;\n    aio threads;\n",
         ] {
             assert!(kernel.contains(line), "{line} is missing:\n{kernel}");
         }
-        let plaintext = with_place(&workload, |place| configuration(Mode::Plaintext, place));
+        let plaintext = with_place(&workload, |place| configuration(Mode::Plaintext, place, ""));
         assert!(!plaintext.contains("ssl"), "{plaintext}");
     }
 

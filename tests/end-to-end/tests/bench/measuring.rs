@@ -107,7 +107,7 @@ fn is_consistent(round: &serde_json::Value) {
 #[test]
 fn experiments_are_listed_and_printed_to_be_copied() {
     let list = String::from_utf8(bench(&["list"]).success()).unwrap();
-    let ours = ["in-step", "keep-alive", "full-handshakes", "idle", "slow"];
+    let ours = ["in-step", "keep-alive", "full-handshakes", "idle", "memory", "disk", "slow"];
     let of_papers = ["t7-connections", "file-size", "engines", "long-lived", "handshakes", "ciphers"];
     for name in of_papers.iter().chain(&ours) {
         assert!(list.lines().any(|line| line.starts_with(*name)), "{list}");

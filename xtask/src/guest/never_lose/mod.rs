@@ -17,7 +17,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use linerate_bench::{RESULT_FILE, report};
 
 use super::counted_guest::{CountedGuests, Limits, Said};
@@ -92,21 +92,30 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         eprintln!("measured: {name} set-ups a second");
         Ok(said)
     };
+    // On a busy machine a guest may not come up in its time.
+    let measure = |part: Option<Adapter>| {
+        measure(part).or_else(|error| {
+            eprintln!("once more, because: {error:#}");
+            measure(part)
+        })
+    };
     let waiting = Mutex::new(parts.into_iter());
     let next = || waiting.lock().ok().and_then(|mut parts| parts.next());
-    let found: Vec<(Option<Adapter>, Said)> = std::thread::scope(|scope| {
-        let work = || -> Result<Vec<_>> {
-            std::iter::from_fn(next).map(|part| Ok((part, measure(part)?))).collect()
-        };
+    let tried: Vec<(Option<Adapter>, Result<Said>)> = std::thread::scope(|scope| {
+        let work = || std::iter::from_fn(next).map(|part| (part, measure(part))).collect::<Vec<_>>();
         let threads: Vec<_> = (0..options.guests).map(|_| scope.spawn(work)).collect();
         let joined =
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| bail!("a thread panicked")));
+            threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a thread panicked")));
         joined.collect::<Result<Vec<_>>>()
     })?
     .into_iter()
     .flatten()
     .collect();
-    let run = outcome::of(&found, options.rounds, options.at_a_time)?;
+    // A guest that failed costs its own points alone.
+    let (found, failures) = apart(tried);
+    let mut run = outcome::of(&found, options.rounds, options.at_a_time)?;
+    run.incomplete = !failures.is_empty();
+    run.warnings.extend(failures.iter().cloned());
     fs::create_dir_all(&options.output)
         .with_context(|| format!("cannot create {}", options.output.display()))?;
     let result = options.output.join(RESULT_FILE);
@@ -115,5 +124,43 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let page = report::write(std::slice::from_ref(&run), &options.output)?;
     println!("{}\n{}\n{}", report::text(&run), outcome::table(&run), outcome::crowds(&found)?);
     println!("{}", page.display());
+    if !failures.is_empty() {
+        bail!("what the other guests measured is written; {}", failures.join("; "));
+    }
     Ok(())
+}
+
+/// What guests found, and in words what became of those that failed.
+fn apart(tried: Vec<(Option<Adapter>, Result<Said>)>) -> (Vec<(Option<Adapter>, Said)>, Vec<String>) {
+    let mut found = Vec::new();
+    let mut failures = Vec::new();
+    for (part, result) in tried {
+        match (part, result) {
+            (_, Ok(said)) => found.push((part, said)),
+            (None, Err(error)) => failures.push(format!("nothing without an adapter: {error:#}")),
+            (Some(adapter), Err(error)) => {
+                failures.push(format!("nothing behind {} set-ups/s: {error:#}", adapter.set_ups_per_s()));
+            }
+        }
+    }
+    (found, failures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_that_fails_takes_no_others_results_with_it() {
+        let said = |output: &str| Said { output: output.to_owned(), marks: Vec::new() };
+        let tried = vec![
+            (None, Ok(said("engines"))),
+            (Some(Adapter::SetUps16500), Err(anyhow!("it did not come up"))),
+            (Some(Adapter::SetUps100000), Ok(said("fast"))),
+        ];
+        let (found, failures) = apart(tried);
+        let outputs: Vec<_> = found.iter().map(|(_, said)| said.output.as_str()).collect();
+        assert_eq!(outputs, ["engines", "fast"]);
+        assert_eq!(failures, ["nothing behind 16500 set-ups/s: it did not come up"]);
+    }
 }

@@ -78,13 +78,6 @@ pub struct FileRange {
     pub range: Range<u64>,
 }
 
-impl FileRange {
-    /// Whether both are of one file, and begin at one place.
-    pub fn begins_like(&self, other: &Self) -> bool {
-        Rc::ptr_eq(&self.source, &other.source) && self.range.start == other.range.start
-    }
-}
-
 impl fmt::Debug for FileRange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.range.fmt(formatter)
@@ -283,15 +276,9 @@ mod tests {
     use crate::source::{Change, OpenFile};
 
     #[test]
-    fn ranges_begin_alike_at_one_place_of_one_file() {
-        let files = [(); 2].map(|()| OpenFile::of(tempfile::tempfile().unwrap()).unwrap());
-        let range = |number: usize, range| {
-            let source = Rc::clone(&files[number]) as Rc<dyn Source>;
-            FileRange { source, range }
-        };
-        let one = range(0, 10..17);
-        assert!(one.begins_like(&range(0, 10..12)));
-        assert!(!one.begins_like(&range(0, 11..17)) && !one.begins_like(&range(1, 10..17)));
+    fn a_part_of_a_file_knows_what_is_behind_a_place_in_it() {
+        let source = OpenFile::of(tempfile::tempfile().unwrap()).unwrap();
+        let one = FileRange { source, range: 10..17 };
         assert_eq!(format!("{one:?}"), "10..17");
         let queue = Queue::from_iter([Piece::File(one)]);
         let Some(Part::File(part)) = queue.upcoming(5).next() else { panic!("it has a file") };

@@ -1,16 +1,13 @@
 //! Reads at an offset that fill several buffers at once: those that never wait for a disk, and those that may. And files
 //! that are appended to.
 
+use crate::system::file::pass_by;
 pub use crate::system::file::read_resident;
 
-use rustix::{
-    fs::{Advice, OFlags},
-    io::Errno,
-};
+use rustix::{fs::OFlags, io::Errno};
 use std::{
     fs::File,
     io::{self, IoSliceMut},
-    num::NonZeroU64,
     os::unix::fs::OpenOptionsExt,
     path::Path,
     time::{Duration, SystemTime},
@@ -122,46 +119,36 @@ pub fn in_memory(content: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// How [`read_ahead`] waits for the bytes it asked the disk for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fetch {
-    /// Touches a page of each `TOUCH_STEP_BYTES`: nearly free where only a few pages are missing, and enough where
-    /// the kernel follows the advice to read it all. A page in between may still be on its way.
-    Touch,
-    /// Reads every byte: certain, at the price of a copy.
-    Read,
-}
-
-/// How far apart [`Fetch::Touch`] touches pages.
-pub(crate) const TOUCH_STEP_BYTES: u64 = 32 * 1024;
-
-/// Brings `length_bytes` from `offset` into the page cache: for a thread that may wait. `fadvise` starts the disk on
-/// all of it at once; the reads then follow it.
+/// Brings `length_bytes` from `offset` into the page cache: for a thread that may wait for the disk. Less where the file ends.
+///
+/// It asks for as much at a time as it can and reads in order: then the kernel asks the disk in large pieces, ahead of the
+/// reader, and keeps what comes in folios of many pages where the file system has them, so that everything that is done for
+/// each folio afterwards is cheap as well. Advice (`POSIX_FADV_WILLNEED`) would make a folio of each page.
 ///
 /// # Errors
 /// The kernel's.
-pub fn read_ahead(file: &File, offset: u64, length_bytes: u64, fetch: Fetch) -> io::Result<()> {
-    // Advice only: where it isn't understood, the reads below do the work alone.
-    let _ = rustix::fs::fadvise(file, offset, NonZeroU64::new(length_bytes), Advice::WillNeed);
-    let mut scratch = match fetch {
-        Fetch::Touch => vec![0; 1],
-        Fetch::Read => vec![0; 64 * 1024],
-    };
-    let mut position = offset;
+pub fn read_ahead(file: &File, offset: u64, length_bytes: u64) -> io::Result<()> {
     let end = offset.saturating_add(length_bytes);
+    let passed_bytes = pass_by(file, offset, length_bytes);
+    if passed_bytes == length_bytes {
+        return Ok(());
+    }
+    // The end of the file, or a file system or process that has no such call; and errors of the disk are told here.
+    let mut position = offset.saturating_add(passed_bytes);
+    let mut scratch = vec![0; usize::try_from(end - position).unwrap_or(usize::MAX).min(READ_BYTES)];
     while position < end {
         let wanted = scratch.len().min(usize::try_from(end - position).unwrap_or(usize::MAX));
         let read = read_waiting(file, &mut [IoSliceMut::new(&mut scratch[..wanted])], position)?;
         if read == 0 {
             break;
         }
-        position += match fetch {
-            Fetch::Touch => TOUCH_STEP_BYTES,
-            Fetch::Read => read as u64,
-        };
+        position += read as u64;
     }
     Ok(())
 }
+
+/// The most that is read at a time: from this size on the kernel asks the disk for all of it at once.
+const READ_BYTES: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -175,9 +162,7 @@ mod tests {
         File::create(&path).and_then(|mut file| file.write_all(&content)).expect("a temporary file");
         let file = File::open(&path).expect("it opens");
         std::fs::remove_file(&path).expect("its name can go");
-        for fetch in [Fetch::Touch, Fetch::Read] {
-            read_ahead(&file, 3, 1 << 20, fetch).expect("read ahead past the end is fine");
-        }
+        read_ahead(&file, 3, 1 << 20).expect("read ahead past the end is fine");
         let (mut first, mut second) = (vec![0; 4097], vec![0; 8000]);
         let mut buffers = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
         let read = match read_resident(&file, &mut buffers, 7).expect("readable") {

@@ -17,7 +17,7 @@ use linerate_engine::{
 };
 use linerate_http::ImfFixdate;
 use linerate_os::{
-    file::{self, Fetch},
+    file,
     kernel_tls::{Calls, System},
 };
 use std::{
@@ -70,7 +70,7 @@ impl TimeLimits {
 }
 
 /// [`file::read_ahead`], or another like it.
-pub(crate) type ReadAhead = fn(&File, u64, u64, Fetch) -> io::Result<()>;
+pub(crate) type ReadAhead = fn(&File, u64, u64) -> io::Result<()>;
 
 /// A worker's own.
 pub(crate) struct Workplace {

@@ -131,7 +131,7 @@ impl<'a> Test<'a> {
                 // Memory that was swapped out comes back when it is read.
                 Ok(Turn::Cold(FileRange { source, range })) => {
                     let length_bytes = range.end - range.start;
-                    file::read_ahead(source.file(), range.start, length_bytes, file::Fetch::Read)
+                    file::read_ahead(source.file(), range.start, length_bytes)
                         .map_err(|error| error.to_string())?
                 }
                 Err(fault) => return Err(format!("sending failed: {fault:?}")),

@@ -7,10 +7,7 @@ use crate::{
     source::{Change, OpenFile},
 };
 use linerate_kernel_model::{Counting, Script, Simulated, channel, content, temporary};
-use linerate_os::{
-    file::{Fetch, read_ahead},
-    socket::connected_pair,
-};
+use linerate_os::{file::read_ahead, socket::connected_pair};
 use linerate_placement::{Lack, Reason};
 use linerate_record::{AlertDescription, Cipher, Combination, ContentType, Version};
 use std::{collections::VecDeque, io::Write, net::TcpStream, os::fd::AsFd, sync::Arc};
@@ -103,7 +100,7 @@ impl Connection {
                 // The page cache gives its memory to others when it is short.
                 Turn::Cold(FileRange { source, range }) => {
                     let length_bytes = range.end - range.start;
-                    read_ahead(source.file(), range.start, length_bytes, Fetch::Read).unwrap();
+                    read_ahead(source.file(), range.start, length_bytes).unwrap();
                 }
             }
         }

@@ -195,7 +195,7 @@ mod tests {
             }
             for witness in [Witness::PageTable, Witness::Mincore] {
                 let all_come = comes_true(|| {
-                    crate::file::read_ahead(&file, 0, LENGTH_BYTES as u64, crate::file::Fetch::Read).unwrap();
+                    crate::file::read_ahead(&file, 0, LENGTH_BYTES as u64).unwrap();
                     is_resident(witness, &file, &mapping, 0..LENGTH_BYTES)
                 });
                 assert!(all_come, "{witness:?}");

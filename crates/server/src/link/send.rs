@@ -12,7 +12,6 @@ use linerate_engine::{
     user::{Sealed, Sizing},
 };
 use linerate_os::{
-    file::Fetch,
     kernel_tls::System,
     socket::{self, Follows},
 };
@@ -44,7 +43,6 @@ impl<K: KeySource> Link<K> {
         let quantum_bytes = self.wire.workplace.tuning.get().quantum_bytes;
         let mut corked = false;
         let mut turn_bytes = 0;
-        let mut last_cold = None;
         loop {
             self.receive_if_ready()?;
             if let Protection::Tls(secure) = &mut self.protection {
@@ -81,11 +79,7 @@ impl<K: KeySource> Link<K> {
                     self.wait_for_room().await?;
                 }
                 Turn::Cold(range) => {
-                    // What a quick fetch did not bring is read in full.
-                    let again = last_cold.as_ref().is_some_and(|last| range.begins_like(last));
-                    let how = if again { Fetch::Read } else { Fetch::Touch };
-                    self.wire.fetch(&range, how).await?;
-                    last_cold = Some(range);
+                    self.wire.fetch(&range).await?;
                     self.begin(Stage::Sending);
                 }
                 Turn::KeyUpdate => {

@@ -6,10 +6,7 @@ use crate::watch::Expiry;
 use linerate_config::{Flags, Settings};
 use linerate_engine::{FileRange, Piece, Queue, source::OpenFile};
 use linerate_kernel_model::{Counting, content, temporary};
-use linerate_os::{
-    file::Fetch,
-    socket::{self, connected_pair},
-};
+use linerate_os::socket::{self, connected_pair};
 use linerate_placement::Costs;
 use std::{
     fs::File,
@@ -48,7 +45,7 @@ fn sweep_late(link: &Link<Counting>) {
 #[tokio::test]
 async fn a_slow_disk_is_not_charged_to_the_client() {
     static HAS_READ: AtomicBool = AtomicBool::new(false);
-    fn slow(_: &File, _: u64, _: u64, _: Fetch) -> io::Result<()> {
+    fn slow(_: &File, _: u64, _: u64) -> io::Result<()> {
         while !HAS_READ.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -64,7 +61,7 @@ async fn a_slow_disk_is_not_charged_to_the_client() {
     {
         let watch = Rc::clone(&link.wire.watch);
         let watches = Rc::clone(&link.wire.workplace);
-        let fetch = link.wire.fetch(&cold, Fetch::Touch);
+        let fetch = link.wire.fetch(&cold);
         let hours = async {
             // The fetch is asked first: it is under way by now.
             for sweep in 1..=10 {

@@ -8,7 +8,7 @@ use crate::{
     workplace::Workplace,
 };
 use linerate_engine::FileRange;
-use linerate_os::{file::Fetch, limits::is_without_descriptor, socket};
+use linerate_os::{limits::is_without_descriptor, socket};
 use std::{cell::RefCell, future::poll_fn, io, rc::Rc, task::Poll};
 use tokio::{io::Interest, net::TcpStream};
 
@@ -204,7 +204,7 @@ impl Wire {
     }
 
     /// Has a cold part of the file read on a thread that may wait for the disk (INV-COLD-1: a worker never does).
-    pub(super) async fn fetch(&mut self, cold: &FileRange, how: Fetch) -> Result<(), Ending> {
+    pub(super) async fn fetch(&mut self, cold: &FileRange) -> Result<(), Ending> {
         let FileRange { source, range } = cold;
         self.workplace.metrics.cold_reads.increment();
         self.begin_own_work();
@@ -214,7 +214,7 @@ impl Wire {
             reserve.with(|| source.file().try_clone(), is_without_descriptor).map_err(Ending::Unreadable)?;
         let length_bytes = (range.end - range.start).max(FETCH_BYTES);
         let start = range.start;
-        let fetched = tokio::task::spawn_blocking(move || read_ahead(&file, start, length_bytes, how)).await;
+        let fetched = tokio::task::spawn_blocking(move || read_ahead(&file, start, length_bytes)).await;
         self.watch.forget_pace();
         match fetched {
             Ok(result) => result.map_err(Ending::Unreadable),

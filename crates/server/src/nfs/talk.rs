@@ -16,7 +16,6 @@ use crate::{
 };
 use linerate_export::{OpenFile, Refusal};
 use linerate_nfs::Client;
-use linerate_os::file::Fetch;
 use linerate_record::{KeySource, RecordError};
 use linerate_rpc::Records;
 use std::{collections::VecDeque, io, ops::Range, sync::Arc};
@@ -256,7 +255,7 @@ impl<'a, K: KeySource> Talk<'a, K> {
                 Work::Fetch { file, range, reply } => {
                     let length_bytes = (range.end - range.start).max(FETCH_BYTES);
                     // What cannot be read is told by the engine that reads it.
-                    let _ = read_ahead(file.file(), range.start, length_bytes, Fetch::Touch);
+                    let _ = read_ahead(file.file(), range.start, length_bytes);
                     Done::Fetched(reply)
                 }
             });
@@ -266,7 +265,7 @@ impl<'a, K: KeySource> Talk<'a, K> {
     fn take_done(&mut self, done: Result<Done, tokio::task::JoinError>) -> Result<(), Ending> {
         match done {
             Ok(Done::Evaluated(Some(reply))) => self.put(reply),
-            // What is missing even now is fetched by the link, which reads it in full.
+            // What is missing even now is fetched by the link.
             Ok(Done::Fetched(reply)) => self.outgoing.push(reply),
             Ok(Done::Evaluated(None)) => {}
             // The pool is shut down, or the work panicked: the client waits for ever on a connection that stays.

@@ -15,7 +15,7 @@ use linerate_engine::{
     source::{Change, OpenFile},
 };
 use linerate_os::{
-    file::{Fetch, read_ahead},
+    file::read_ahead,
     kernel_tls::System,
     socket::{self, Follows},
 };
@@ -216,7 +216,7 @@ impl Carriage {
 /// Brings a file's bytes into memory.
 fn fetch(range: &FileRange) -> Result<(), Fault> {
     let length_bytes = range.range.end - range.range.start;
-    read_ahead(range.source.file(), range.range.start, length_bytes, Fetch::Read).map_err(Fault::Unreadable)
+    read_ahead(range.source.file(), range.range.start, length_bytes).map_err(Fault::Unreadable)
 }
 
 /// Why a stream ended, for the report.

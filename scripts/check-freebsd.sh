@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Whether the workspace builds for FreeBSD (x86-64, 14 and later), on Linux. The short form type-checks all of it, tests
-# included, without a compiler for C: what C code the cryptographic library has is not looked at. With LINERATE_TEST_ALL
-# everything is compiled and linked by zig, which has FreeBSD's headers and the symbols of its libraries, and the program is looked
-# at: which libraries it wants, of which version. Nothing of it is run: there is no FreeBSD here.
+# included, without a compiler for C: what C code the cryptographic library has is not looked at. Numbers and structures that the
+# kernel is given are held against FreeBSD's headers, which zig has. With LINERATE_TEST_ALL everything is compiled and linked
+# by zig, which has the symbols of FreeBSD's libraries, too, and the program is looked at: which libraries it wants, of which
+# version. Nothing of it is run: there is no FreeBSD here.
 #
 # Programs about Linux alone are left out: fault programs (mounts, FUSE, control groups) and what runs in guests.
 set -euo pipefail
@@ -34,15 +35,19 @@ env "CC_${triple//-/_}=$room/cc" "AR_${triple//-/_}=$room/ar" AWS_LC_SYS_CMAKE_B
     cargo check "${locked[@]}" "${packages[@]}" --tests --target "$triple"
 echo "all but the programs about Linux is right by type for $triple"
 
-if [ -z "${LINERATE_TEST_ALL:-}" ]; then exit; fi
 status=0
 python=$(scripts/python-environment.sh scripts/freebsd/requirements.txt) || status=$?
 if [ "$status" = 77 ]; then
-    echo "SKIPPED: FreeBSD, linked: zig and cargo-zigbuild cannot be had"
+    echo "SKIPPED: FreeBSD, by its headers: zig and cargo-zigbuild cannot be had"
     exit 77
 elif [ "$status" != 0 ]; then
     exit "$status"
 fi
+# Numbers and structures by FreeBSD's headers. That the code has the same ones is a test of crates/os.
+"$python" -m ziglang cc -target x86_64-freebsd -c crates/os/src/freebsd/kernel_tls/layout.c -o "$room/layout.o"
+echo "layout.c is right by FreeBSD's headers"
+
+if [ -z "${LINERATE_TEST_ALL:-}" ]; then exit; fi
 PATH=$(dirname "$python"):$PATH
 export PATH CARGO_TARGET_DIR=$room/linked
 cargo zigbuild "${locked[@]}" "${packages[@]}" --tests --target "$triple"

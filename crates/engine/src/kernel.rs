@@ -1,4 +1,4 @@
-//! The kernel engine: Linux makes the records (kTLS), files go from the page cache into them by `sendfile`.
+//! The kernel engine: the kernel makes the records (kTLS), files go from the page cache into them by `sendfile`.
 //!
 //! A connection begins on the user engine and is promoted at a record boundary (`switch`), for good. Which versions and
 //! ciphers the kernel of this machine carries is found out once, by doing it (`capabilities`, `self_test`). What is
@@ -7,6 +7,8 @@
 
 mod capabilities;
 mod departure;
+#[cfg(test)]
+mod freebsd_tests;
 pub mod peer;
 mod report;
 mod self_test;
@@ -25,30 +27,29 @@ use crate::{
     Fault, Queue, Turn,
     plain::{self, LastPage},
 };
-use linerate_os::kernel_tls::Calls;
+use linerate_os::kernel_tls::{Calls, Habits};
 use linerate_record::{Channel, KeySource, MAX_PLAINTEXT_BYTES, RecordError};
 use std::{io, os::fd::BorrowedFd};
 
-/// The kernel fills records to 2^14 bytes. It may end one earlier (short of memory, or where it stopped reading ahead),
-/// but no earlier than at the end of a page.
-const LEAST_RECORD_BYTES: u64 = 4096;
+/// A full record is counted as so many: the kernel may end records earlier ([`Habits::least_record_bytes`]).
+pub fn counted_for_one(habits: Habits) -> u64 {
+    MAX_PLAINTEXT_BYTES as u64 / habits.least_record_bytes.max(1)
+}
 
-/// A full record is counted as so many.
-pub const COUNTED_FOR_ONE: u64 = MAX_PLAINTEXT_BYTES as u64 / LEAST_RECORD_BYTES;
-
-/// Records that a call may need beside those of whole pages: a part of a page at its beginning, another at its end.
+/// Records that a call may need beside those: a part at its beginning (of a page, of a file), another at its end.
 const ENDS: u64 = 2;
 
 /// The most records that the kernel can have made of so many bytes that one call took.
-pub fn records_at_most(bytes: u64) -> u64 {
-    if bytes == 0 { 0 } else { bytes / LEAST_RECORD_BYTES + ENDS }
+pub fn records_at_most(habits: Habits, bytes: u64) -> u64 {
+    if bytes == 0 { 0 } else { bytes / habits.least_record_bytes.max(1) + ENDS }
 }
 
 /// The most bytes that need no more than so many records; 0 where no call is safe.
-fn bytes_for(records: u64) -> u64 {
+fn bytes_for(habits: Habits, records: u64) -> u64 {
+    let least_bytes = habits.least_record_bytes.max(1);
     records
         .checked_sub(ENDS)
-        .map_or(0, |whole| whole.saturating_mul(LEAST_RECORD_BYTES).saturating_add(LEAST_RECORD_BYTES - 1))
+        .map_or(0, |whole| whole.saturating_mul(least_bytes).saturating_add(least_bytes - 1))
 }
 
 /// Sends what comes next in `queue`, at most `limit_bytes`, without waiting, and strikes it off.
@@ -65,8 +66,9 @@ pub fn turn<K: KeySource>(
     if channel.next_control().is_some() {
         return Err(RecordError::Misuse("control records go first").into());
     }
+    let habits = calls.habits();
     count_exactly_near_the_limit(calls, socket, channel, limit_bytes);
-    if bytes_for(channel.remaining_records()) == 0 {
+    if bytes_for(habits, channel.remaining_records()) == 0 {
         // Not enough for a call whose records cannot be counted beforehand.
         channel.spend(channel.remaining_records());
     }
@@ -75,10 +77,10 @@ pub fn turn<K: KeySource>(
         return Ok(Turn::KeyUpdate);
     }
     // INV-LIMIT-1: no call makes more records than are left.
-    let left_bytes = bytes_for(channel.remaining_records());
+    let left_bytes = bytes_for(habits, channel.remaining_records());
     let turn = plain::turn(calls, socket, queue, limit_bytes.min(left_bytes), LastPage::Copied)?;
     if let Turn::Sent(bytes) | Turn::Full(bytes) = turn {
-        channel.spend(records_at_most(bytes));
+        channel.spend(records_at_most(habits, bytes));
     }
     Ok(turn)
 }
@@ -90,7 +92,7 @@ pub fn count_exactly_near_the_limit<K: KeySource>(
     channel: &mut Channel<K>,
     wanted_bytes: u64,
 ) {
-    if channel.remaining_records() > records_at_most(wanted_bytes) {
+    if channel.remaining_records() > records_at_most(calls.habits(), wanted_bytes) {
         return;
     }
     // A kernel that does not tell leaves us with our own count, which is safe.

@@ -1,4 +1,5 @@
-//! Kernel TLS: what Linux' `tls` module is asked to do for the sending and the receiving direction of a connection.
+//! Kernel TLS: what Linux' `tls` module, or FreeBSD's ktls(4), is asked to do for the sending and the receiving direction of a
+//! connection. The names of options and errors below are Linux'; [`freebsd`] says what differs there.
 //!
 //! The system calls stand behind a trait, [`Calls`], so that tests can put failures and full sockets wherever they
 //! want them, on machines without the module, too. [`System`] is the kernel itself.
@@ -6,7 +7,10 @@
 //! Sources: `include/uapi/linux/tls.h` and `Documentation/networking/tls.rst` of Linux; the behaviour cited below is
 //! that of `net/tls/tls_main.c` and `net/tls/tls_sw.c`, 6.1 to 7.2.
 
-pub use crate::system::kernel_tls::{lacks_next_key, statistics};
+pub use crate::{
+    freebsd::kernel_tls as freebsd,
+    system::kernel_tls::{lacks_next_key, statistics},
+};
 
 use crate::socket::Follows;
 use linerate_suite::{Cipher, Version};
@@ -40,8 +44,39 @@ impl fmt::Debug for DirectionKey<'_> {
     }
 }
 
+/// What a kernel's TLS is like, where systems differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Habits {
+    /// Every record of a call holds at least so many bytes, but for two of them: a short one at its beginning, a rest at its end.
+    pub least_record_bytes: u64,
+    /// [`Calls::sequence`] is answered.
+    pub tells_sequence: bool,
+    /// What a call has taken may wait in the kernel before TCP has it ([`Calls::taken_bytes`]), and is lost when the socket is closed
+    /// meanwhile.
+    pub holds_back: bool,
+    /// A connection can leave its adapter: by [`Calls::set_carrier`], or because the kernel takes it back when too much of it is lost.
+    pub moves_connections: bool,
+    /// An adapter reads files' pages whenever it sends, whatever [`Calls::set_zero_copy`] said.
+    pub adapter_reads_files: bool,
+}
+
+impl Habits {
+    /// Linux fills records to 2^14 bytes. It may end one earlier (short of memory, or where it stopped reading ahead), but no earlier
+    /// than at the end of a page.
+    pub const LINUX: Self = Self {
+        least_record_bytes: 4096,
+        tells_sequence: true,
+        holds_back: true,
+        moves_connections: false,
+        adapter_reads_files: false,
+    };
+}
+
 /// The system calls that carry a connection on kernel TLS.
 pub trait Calls: Send + Sync {
+    /// What this kernel is like.
+    fn habits(&self) -> Habits;
+
     /// Attaches the `tls` module to a connected socket (`TCP_ULP`). Until a key is installed the socket goes on as it
     /// was.
     ///
@@ -96,6 +131,13 @@ pub trait Calls: Send + Sync {
     /// # Errors
     /// The kernel's: netlink is refused, or the connection is gone.
     fn carriers(&self, socket: BorrowedFd<'_>) -> io::Result<Carriers>;
+
+    /// Moves a connection whose sending side was handed over to another carrier, where [`Habits::moves_connections`].
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Unsupported`] where connections stay where they are. `EALREADY`: an adapter has it still. `ENXIO`: it
+    /// was taken from an adapter for loss, and never gets there again. `EBUSY`: it was moved in this moment. Else the driver's.
+    fn set_carrier(&self, socket: BorrowedFd<'_>, carrier: Carrier) -> io::Result<()>;
 
     /// The name of the interface by which a connection leaves, by the routing table ([`crate::adapter::towards`]).
     ///

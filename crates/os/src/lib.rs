@@ -31,7 +31,6 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::todo)
 )]
 
-#[cfg(target_os = "freebsd")]
 mod freebsd;
 #[cfg(target_os = "linux")]
 mod linux;

@@ -118,6 +118,9 @@ pub enum Lack {
     BondPolicy(Name),
     /// Linux does not look for an adapter beneath this interface: a VLAN, a bridge.
     NotBeneath(Name),
+    /// The adapter would read files while it sends, and again when segments are lost: only content that never changes is safe from
+    /// that (FreeBSD, where it can't be told to copy).
+    FilesMayChange,
 }
 
 labels! {
@@ -137,6 +140,7 @@ labels! {
         BondMode => "bond_mode",
         BondPolicy => "bond_policy",
         NotBeneath => "upper_device",
+        FilesMayChange => "files_may_change",
     }
 }
 
@@ -192,6 +196,9 @@ impl fmt::Display for Lack {
             Self::NotBeneath(upper) => {
                 write!(formatter, "Linux does not look for an adapter beneath {upper}, which is no bond")
             }
+            Self::FilesMayChange => formatter.write_str(
+                "the adapter would send files that may change (immutable = true says that they don't)",
+            ),
         }
     }
 }

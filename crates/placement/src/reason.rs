@@ -276,6 +276,7 @@ mod tests {
             Lack::BondMode(Name::new("bond0")),
             Lack::BondPolicy(Name::new("bond0")),
             Lack::NotBeneath(Name::new("bond0.7")),
+            Lack::FilesMayChange,
         ];
         let own = [
             Reason::Fixed(Engine::User),

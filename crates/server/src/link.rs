@@ -105,7 +105,7 @@ impl<K: KeySource> Link<K> {
 
     /// Records that this connection can still send, where it has one key for all of its life.
     pub(crate) fn records_left(&self) -> Option<u64> {
-        self.secure()?.records_left()
+        self.secure()?.records_left(&self.wire)
     }
 
     /// Whether the response may say that the connection goes on after it.

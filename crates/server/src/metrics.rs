@@ -107,7 +107,9 @@ impl From<&Reason> for KernelRefused {
                     Self::NoAdapter
                 }
                 Lack::FeatureOff(_) => Self::FeatureOff,
-                Lack::CipherNotInNic(_) | Lack::VersionNotInNic { .. } => Self::NotInNic,
+                Lack::CipherNotInNic(_) | Lack::VersionNotInNic { .. } | Lack::FilesMayChange => {
+                    Self::NotInNic
+                }
                 Lack::AdapterRefuses { .. } | Lack::AdapterGoesFirst => Self::AdapterRefuses,
                 _ => Self::System,
             },
@@ -124,6 +126,11 @@ labelled! {
         Unproven => "unproven",
         Refused => "refused",
     }
+}
+
+labelled! {
+    /// Why a connection left its adapter, to go on in the kernel's software (FreeBSD).
+    "reason" LeftAdapter { Loss => "loss", FilesMayChange => "files_may_change" }
 }
 
 labelled! {
@@ -213,7 +220,9 @@ pub(crate) struct Metrics {
     pub(crate) kernel_promotions: Counter,
     pub(crate) kernel_refused: Family<KernelRefused, { KernelRefused::ALL.len() }>,
     pub(crate) nic_set_ups: Family<SetUp, { SetUp::ALL.len() }>,
-    /// How long connections were parked for them.
+    /// Connections that left their adapters.
+    pub(crate) nic_left: Family<LeftAdapter, { LeftAdapter::ALL.len() }>,
+    /// How long connections were parked for set-ups.
     pub(crate) nic_set_up_seconds: Histogram,
     /// Keys installed in place.
     pub(crate) kernel_key_updates: Counter,
@@ -245,6 +254,7 @@ impl Default for Metrics {
             kernel_promotions: Counter::default(),
             kernel_refused: Family::default(),
             nic_set_ups: Family::default(),
+            nic_left: Family::default(),
             nic_set_up_seconds: Histogram::new(&histogram::HANDSHAKE_BOUNDS_US),
             kernel_key_updates: Counter::default(),
             placements: std::array::from_fn(|_| std::array::from_fn(|_| Counter::default())),

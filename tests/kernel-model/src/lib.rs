@@ -1,13 +1,15 @@
-//! How Linux makes and opens TLS records with a key that it was given (net/tls/tls_sw.c), on this side of the kernel: what tests on any
-//! machine hold the switch of engines against.
+//! How Linux makes and opens TLS records with a key that it was given (net/tls/tls_sw.c), and how FreeBSD makes them (ktls(4)), on this
+//! side of the kernel: what tests on any machine hold the switch of engines against.
 
 #![forbid(unsafe_code)]
 
 mod fixtures;
+mod freebsd;
 mod module;
 mod receiving;
 
 pub use fixtures::{Counting, channel, content, temporary};
+pub use freebsd::{FreeBsd, FreeBsdScript};
 pub use module::{Nic, Script, Simulated};
 
 use linerate_record::{Cipher, ContentType, RecordLimit, Sealer, TrafficKey, Version};

@@ -7,7 +7,7 @@
 
 use crate::{KernelKey, receiving::Receiver};
 use linerate_os::{
-    kernel_tls::{Calls, Carrier, Carriers, DirectionKey, HandedOver, Opened, System},
+    kernel_tls::{Calls, Carrier, Carriers, DirectionKey, Habits, HandedOver, Opened, System},
     socket::{self, Follows},
 };
 use linerate_record::{Cipher, ContentType, Version};
@@ -27,6 +27,10 @@ use std::{
 pub struct Shared<T>(Mutex<T>);
 
 impl<T> Shared<T> {
+    pub(crate) fn of(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -245,6 +249,14 @@ fn leave(socket: BorrowedFd<'_>, context: &mut Context, record: Vec<u8>) {
 }
 
 impl Calls for Simulated {
+    fn habits(&self) -> Habits {
+        Habits::LINUX
+    }
+
+    fn set_carrier(&self, _: BorrowedFd<'_>, _: Carrier) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     fn attach(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.script.outcome("attach", &self.script.attach)?;
         match self.contexts.lock().entry(cookie(socket)) {

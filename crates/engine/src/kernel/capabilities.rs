@@ -137,9 +137,11 @@ fn probe(calls: &dyn Calls, combination: Combination) -> Result<Carried, Objecti
         Some(Errno::INVAL | Errno::NOENT) => Lack::NotInKernel(combination).into(),
         _ => not_known("no key could be installed")(error),
     })?;
-    calls
-        .sequence(ours.as_fd(), sending.version, sending.cipher)
-        .map_err(not_known("the kernel does not tell how many records it has made"))?;
+    if calls.habits().tells_sequence {
+        calls
+            .sequence(ours.as_fd(), sending.version, sending.cipher)
+            .map_err(not_known("the kernel does not tell how many records it has made"))?;
+    }
     Ok(Carried {
         // The connection ends here: another key for it is only a question.
         takes_new_keys: version == Version::Tls13 && calls.install(ours.as_fd(), &sending).is_ok(),

@@ -57,9 +57,10 @@ pub struct Prepared {
 /// 3. The key has records left for the rest of the response at their most, unless the kernel takes new keys: a
 ///    response that has begun must not end at a limit that was known before.
 /// 4. It is known how many bytes TCP has taken so far: what the kernel still holds back at the end is told by that
-///    ([`Departure`]).
+///    ([`Departure`]). (FreeBSD's holds nothing back.)
 /// 5. The connection is established, so that the kernel lets the `tls` module attach. Attached and without a key, the
-///    socket goes on as it was: this step can fail, or be followed by a failure, without harm.
+///    socket goes on as it was: this step can fail, or be followed by a failure, without harm. (FreeBSD attaches nothing, and
+///    says with the next step that there is no connection.)
 /// 6. The kernel takes the key (the switch).
 ///
 /// Where an adapter may take the connection, the last two wait for its firmware: then the three steps of which this is
@@ -90,14 +91,15 @@ pub fn prepare<K: KeySource>(
     takes_new_keys: bool,
     response_bytes: u64,
 ) -> Result<Prepared, Refusal> {
-    if bytes_for(channel.remaining_records()) == 0 {
+    let habits = calls.habits();
+    if bytes_for(habits, channel.remaining_records()) == 0 {
         return Err(Reason::NotReady.into());
     }
-    let (needed, left) = (records_at_most(response_bytes), channel.remaining_records());
+    let (needed, left) = (records_at_most(habits, response_bytes), channel.remaining_records());
     if !(takes_new_keys && channel.can_change_key()) && needed >= left {
         return Err(Reason::RecordLimit { needed, left }.into());
     }
-    let before_bytes = calls.taken_bytes(socket)?;
+    let before_bytes = if habits.holds_back { calls.taken_bytes(socket)? } else { 0 };
     let lent = channel.lend().map_err(|_| Reason::NotReady)?;
     Ok(Prepared { lent, before_bytes })
 }
@@ -186,6 +188,7 @@ pub(crate) fn installing_failed(combination: Combination, error: io::Error) -> R
     match Errno::from_io_error(&error) {
         // EINVAL: a version or cipher that this kernel does not know. ENOENT: it knows it and lacks the algorithm.
         Some(Errno::INVAL | Errno::NOENT) => Reason::Lacking(Lack::NotInKernel(combination)).into(),
+        Some(Errno::NOTCONN) => Reason::NotConnected.into(),
         _ => error.into(),
     }
 }

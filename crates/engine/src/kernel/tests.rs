@@ -6,8 +6,8 @@ use crate::{
     FileRange, Piece,
     source::{Change, OpenFile},
 };
-use linerate_kernel_model::{Counting, Script, Simulated, channel, content, temporary};
-use linerate_os::{file::read_ahead, socket::connected_pair};
+use linerate_kernel_model::{Counting, FreeBsd, Script, Simulated, channel, content, temporary};
+use linerate_os::{file::read_ahead, kernel_tls::freebsd::KernelTls, socket::connected_pair};
 use linerate_placement::{Lack, Reason};
 use linerate_record::{AlertDescription, Cipher, Combination, ContentType, Version};
 use std::{collections::VecDeque, io::Write, net::TcpStream, os::fd::AsFd, sync::Arc};
@@ -146,10 +146,14 @@ fn before_the_switch_every_failure_falls_back() {
 /// INV-LIMIT-1: what a call may send is as much as needs no more records than are left, and no byte less.
 #[test]
 fn bytes_and_records_are_counted_the_same_way() {
-    assert_eq!((records_at_most(0), bytes_for(0), bytes_for(1)), (0, 0, 0));
-    for records in 2..1000 {
-        let bytes = bytes_for(records);
-        assert_eq!((records_at_most(bytes), records_at_most(bytes + 1)), (records, records + 1));
+    for habits in [Habits::LINUX, KernelTls(FreeBsd::default()).habits()] {
+        let (records_at_most, bytes_for) =
+            (|bytes| records_at_most(habits, bytes), |records| bytes_for(habits, records));
+        assert_eq!((records_at_most(0), bytes_for(0), bytes_for(1)), (0, 0, 0));
+        for records in 2..1000 {
+            let bytes = bytes_for(records);
+            assert_eq!((records_at_most(bytes), records_at_most(bytes + 1)), (records, records + 1));
+        }
     }
 }
 

@@ -4,7 +4,7 @@ mod interfaces;
 
 pub use interfaces::{interfaces, towards};
 
-use super::sysctl;
+use super::{kernel_tls::layout::SIOCGIFCAP, sysctl};
 use crate::adapter::{Beneath, Channels, Driver, FeatureState};
 use std::{
     collections::BTreeMap,
@@ -34,8 +34,6 @@ pub fn driver(interface: &str) -> io::Result<Driver> {
 
 /// What can be asked of an interface, and what is on (`SIOCGIFCAP`).
 fn capabilities(interface: &str) -> io::Result<(c_int, c_int)> {
-    /// `_IOWR('i', 31, struct ifreq)`, sys/sockio.h; a `struct ifreq` has 32 bytes.
-    const GET_CAPABILITIES: c_ulong = 0xC020_691F;
     // SAFETY: an ifreq is numbers, and a union of numbers and pointers: all zeros are a valid one.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     let name = interface.as_bytes();
@@ -47,7 +45,7 @@ fn capabilities(interface: &str) -> io::Result<(c_int, c_int)> {
     }
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM.cloexec(), None)?;
     // SAFETY: `request` lives beyond the call; the kernel reads the name in it, and writes two numbers.
-    if unsafe { libc::ioctl(socket.as_raw_fd(), GET_CAPABILITIES, &raw mut request) } != 0 {
+    if unsafe { libc::ioctl(socket.as_raw_fd(), c_ulong::from(SIOCGIFCAP), &raw mut request) } != 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the kernel has written `ifr_cap`: what can be had, and what is on.

@@ -1,10 +1,7 @@
 //! To which NUMA node ("domain") a CPU belongs.
 
-use super::sysctl;
+use super::{kernel_tls::layout::CPU_WHICH_DOMAIN, sysctl};
 use std::mem;
-
-/// `CPU_WHICH_DOMAIN`, sys/cpuset.h.
-const DOMAIN: libc::c_int = 6;
 
 /// The NUMA node of a CPU, if the kernel tells (`cpuset_getaffinity` of each of the `vm.ndomains` domains).
 #[must_use]
@@ -24,7 +21,7 @@ fn has(domain: usize, cpu: usize) -> bool {
     let result = unsafe {
         libc::cpuset_getaffinity(
             libc::CPU_LEVEL_WHICH,
-            DOMAIN,
+            CPU_WHICH_DOMAIN,
             domain,
             mem::size_of::<libc::cpuset_t>(),
             &raw mut set,

@@ -1,6 +1,12 @@
 //! What the engines ask of sockets, as FreeBSD has it.
 
-use super::tcp_info::Info;
+use super::{
+    kernel_tls::{
+        self,
+        layout::{TCP_FUNCTION_NAME_LEN_MAX, TCP_FUNCTION_SET_BYTES},
+    },
+    tcp_info::Info,
+};
 use crate::socket::Follows;
 use rustix::{
     io::Errno,
@@ -12,7 +18,6 @@ use std::{
     fs::File,
     io, mem,
     os::fd::{AsFd, AsRawFd},
-    ptr,
 };
 
 /// Has several sockets listen on the same port, among which the kernel divides connections (`SO_REUSEPORT_LB`).
@@ -129,9 +134,7 @@ pub fn is_paced(socket: &impl AsFd) -> io::Result<bool> {
 
 /// The name of the TCP stack that a connection is in: `freebsd`, `rack`, `bbr`.
 fn stack(socket: &impl AsFd) -> io::Result<String> {
-    /// `struct tcp_function_set`: a name of 32 bytes, and a number.
-    const NAME_BYTES: usize = 32;
-    let mut set = [0_u8; NAME_BYTES + 4];
+    let mut set = [0_u8; TCP_FUNCTION_SET_BYTES];
     let mut length = set.len() as libc::socklen_t;
     // SAFETY: `set` is `length` bytes that the kernel may fill in; it writes no more.
     let result = unsafe {
@@ -146,7 +149,7 @@ fn stack(socket: &impl AsFd) -> io::Result<String> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
-    let name = set[..NAME_BYTES].split(|&byte| byte == 0).next().unwrap_or_default();
+    let name = set[..TCP_FUNCTION_NAME_LEN_MAX].split(|&byte| byte == 0).next().unwrap_or_default();
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
@@ -170,40 +173,7 @@ pub fn discard(socket: &impl AsFd, scratch: &mut [u8]) -> io::Result<usize> {
 /// # Errors
 /// [`io::ErrorKind::WouldBlock`] on a full socket; else the connection is gone or the file unreadable.
 pub fn send_file(socket: &impl AsFd, file: &File, offset: u64, length_bytes: usize) -> io::Result<usize> {
-    // No bytes are all bytes to FreeBSD, up to the end of the file.
-    if length_bytes == 0 {
-        return Ok(0);
-    }
-    let offset = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut flags = libc::SF_NODISKIO;
-    loop {
-        let mut sent: libc::off_t = 0;
-        // SAFETY: no headers are given, and `sent` is memory for the one number that the kernel writes.
-        let result = unsafe {
-            libc::sendfile(
-                file.as_raw_fd(),
-                socket.as_fd().as_raw_fd(),
-                offset,
-                length_bytes,
-                ptr::null_mut(),
-                &raw mut sent,
-                flags,
-            )
-        };
-        if result == 0 {
-            return Ok(usize::try_from(sent).unwrap_or(0));
-        }
-        let error = io::Error::last_os_error();
-        match Errno::from_io_error(&error) {
-            // A socket that became full, a signal, or a page that another process reads: what was sent until then counts.
-            Some(Errno::AGAIN | Errno::INTR | Errno::BUSY) if sent > 0 => {
-                return Ok(usize::try_from(sent).unwrap_or(0));
-            }
-            Some(Errno::INTR) => {}
-            Some(Errno::BUSY) if flags != 0 => flags = 0,
-            _ => return Err(error),
-        }
-    }
+    kernel_tls::send_file(&kernel_tls::Kernel, socket.as_fd(), file, offset, length_bytes)
 }
 
 /// Bytes that were sent and that the peer's system has not acknowledged yet, those that still wait in our kernel

@@ -1,29 +1,20 @@
 //! What TCP says of a connection's path, and the bytes of `struct tcp_info` (netinet/tcp.h) that say it.
 
+use super::kernel_tls::layout::{
+    TCP_INFO_BYTES, TCPI_RCV_MSS, TCPI_RTT, TCPI_RTTVAR, TCPI_SND_CWND, TCPI_SND_MAX, TCPI_SND_MSS,
+    TCPI_SND_REXMITPACK, TCPI_SND_UNA,
+};
 use crate::tcp_info::TcpPath;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Bytes of the structure in FreeBSD 14.
-const LENGTH_BYTES: usize = 256;
-
-/// Where its fields lie, all of them of four bytes.
-const SEGMENT: usize = 16;
-const RECEIVED_SEGMENT: usize = 20;
-const ROUND_TRIP: usize = 68;
-const DEVIATION: usize = 72;
-const WINDOW: usize = 80;
-const RETRANSMITTED: usize = 120;
-const FIRST_UNACKNOWLEDGED: usize = 176;
-const HIGHEST_SENT: usize = 180;
-
 /// `struct tcp_info` of one moment.
-pub(super) struct Info([u8; LENGTH_BYTES]);
+pub(super) struct Info([u8; TCP_INFO_BYTES]);
 
 impl Info {
     /// `None` for what is no TCP connection.
     pub(super) fn of(socket: &impl AsFd) -> Option<Self> {
-        let mut info = [0; LENGTH_BYTES];
-        let mut length = LENGTH_BYTES as libc::socklen_t;
+        let mut info = [0; TCP_INFO_BYTES];
+        let mut length = TCP_INFO_BYTES as libc::socklen_t;
         // SAFETY: `info` is `length` bytes that the kernel may fill in; it writes no more than `length`, and says in it how much
         // that was (`tcp_default_ctloutput`, netinet/tcp_usrreq.c).
         let result = unsafe {
@@ -35,7 +26,7 @@ impl Info {
                 &raw mut length,
             )
         };
-        (result == 0 && length as usize > HIGHEST_SENT + 4).then_some(Self(info))
+        (result == 0 && length as usize > TCPI_SND_MAX + 4).then_some(Self(info))
     }
 
     fn field(&self, offset: usize) -> u32 {
@@ -44,12 +35,12 @@ impl Info {
 
     /// Bytes of data in the segments that arrive.
     pub(super) fn received_segment_bytes(&self) -> u32 {
-        self.field(RECEIVED_SEGMENT)
+        self.field(TCPI_RCV_MSS)
     }
 
     /// Bytes that were sent, and that the peer has not acknowledged.
     pub(super) fn in_flight_bytes(&self) -> u32 {
-        self.field(HIGHEST_SENT).wrapping_sub(self.field(FIRST_UNACKNOWLEDGED))
+        self.field(TCPI_SND_MAX).wrapping_sub(self.field(TCPI_SND_UNA))
     }
 }
 
@@ -57,13 +48,13 @@ impl Info {
 #[must_use]
 pub fn of(socket: &impl AsFd) -> Option<TcpPath> {
     let info = Info::of(socket)?;
-    let segment_bytes = info.field(SEGMENT);
+    let segment_bytes = info.field(TCPI_SND_MSS);
     Some(TcpPath {
         segment_bytes,
-        round_trip_us: info.field(ROUND_TRIP),
-        round_trip_deviation_us: info.field(DEVIATION),
+        round_trip_us: info.field(TCPI_RTT),
+        round_trip_deviation_us: info.field(TCPI_RTTVAR),
         // FreeBSD has its window in bytes.
-        congestion_window_segments: info.field(WINDOW) / segment_bytes.max(1),
-        retransmitted_segments: info.field(RETRANSMITTED),
+        congestion_window_segments: info.field(TCPI_SND_CWND) / segment_bytes.max(1),
+        retransmitted_segments: info.field(TCPI_SND_REXMITPACK),
     })
 }

@@ -11,7 +11,7 @@ mod statistics;
 pub use statistics::statistics;
 
 use crate::{
-    kernel_tls::{Calls, Carriers, DirectionKey, HandedOver, Opened, System},
+    kernel_tls::{Calls, Carrier, Carriers, DirectionKey, Habits, HandedOver, Opened, System},
     socket::{self, Follows},
 };
 use linerate_suite::{Cipher, Version};
@@ -24,6 +24,14 @@ pub fn lacks_next_key(error: &io::Error) -> bool {
 }
 
 impl Calls for System {
+    fn habits(&self) -> Habits {
+        Habits::LINUX
+    }
+
+    fn set_carrier(&self, _: BorrowedFd<'_>, _: Carrier) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     fn attach(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         sockets::attach(socket)
     }

@@ -1,17 +1,23 @@
 //! The link on the kernel engine: being promoted, turns, control records, and the end.
 
 #[cfg(test)]
+mod freebsd_tests;
+#[cfg(test)]
 mod tests;
 
 use super::{secure::Secure, wire::Wire};
-use crate::{ending::Ending, metrics::SetUp, report};
-pub(super) use linerate_engine::kernel::COUNTED_FOR_ONE;
+use crate::{
+    ending::Ending,
+    metrics::{LeftAdapter, SetUp},
+    report,
+};
+pub(super) use linerate_engine::kernel::counted_for_one;
 use linerate_engine::{
     Queue, Turn,
     kernel::{self, Carried, Departure, Refusal},
     nic::{self, Flow, Proof, route},
 };
-use linerate_os::socket;
+use linerate_os::{kernel_tls::Carrier, socket};
 use linerate_placement::{Capabilities, Engine as Placed, Lack, Reason};
 use linerate_record::KeySource;
 use std::{
@@ -142,13 +148,17 @@ impl<K: KeySource> Secure<K> {
         }
     }
 
-    /// What a move would move to. Linux gives a connection to an adapter that may take it, whatever was asked for.
+    /// What a move would move to. Linux, and FreeBSD, give a connection to an adapter that may take it, whatever was asked for.
     fn target(&mut self, wire: &Wire, wanted: Placed) -> Target {
         let combination = self.combination();
         let adapter_only = wanted == Placed::Nic;
         let Some(adapter) = self.adapter(wire) else {
             return if adapter_only { Target::None(Lack::NoAdapter) } else { Target::Kernel };
         };
+        let reads_files = wire.workplace.calls.habits().adapter_reads_files;
+        if reads_files && !self.kernel.immutable && adapter.may_be_asked(combination) {
+            return Target::None(Lack::FilesMayChange);
+        }
         match adapter.objects(combination) {
             Some(lack) if adapter_only => Target::None(lack),
             // It would not be asked.
@@ -256,6 +266,34 @@ impl<K: KeySource> Secure<K> {
         if std::mem::take(&mut self.kernel.holds_set_up) {
             wire.workplace.placer.give_back_set_up();
         }
+    }
+
+    /// Where the kernel moves connections: it may have taken this one back from its adapter because too much of it was lost, and
+    /// it has to be taken back for content that may change while the adapter reads it (INV-NIC-3).
+    pub(super) fn follow_the_adapter(&mut self, wire: &Wire) -> Result<(), Ending> {
+        let (calls, socket) = (&*wire.workplace.calls, wire.stream.as_fd());
+        if self.kernel.flow.is_none() || !calls.habits().moves_connections {
+            return Ok(());
+        }
+        let is_with_adapter = || match calls.carriers(socket) {
+            Ok(carriers) => Ok(carriers.sending == Some(Carrier::Adapter)),
+            Err(error) => Err(Ending::Socket(error)),
+        };
+        let left = if !is_with_adapter()? {
+            LeftAdapter::Loss
+        } else if calls.habits().adapter_reads_files && !self.kernel.immutable {
+            match calls.set_carrier(socket, Carrier::Software) {
+                Ok(()) => LeftAdapter::FilesMayChange,
+                // The kernel was quicker.
+                Err(_) if !is_with_adapter()? => LeftAdapter::Loss,
+                Err(error) => return Err(Ending::Socket(error)),
+            }
+        } else {
+            return Ok(());
+        };
+        self.kernel.flow = None;
+        wire.workplace.metrics.nic_left.of(left).increment();
+        Ok(())
     }
 
     /// Lets adapters read the file while it is sent, or forbids it, as this response's content allows.

@@ -1,7 +1,7 @@
 //! What a connection with TLS has beside its socket.
 
 use super::{
-    kernel::{COUNTED_FOR_ONE, KernelSide},
+    kernel::{KernelSide, counted_for_one},
     placement::Placement,
     unsent::Unsent,
     wire::Wire,
@@ -61,12 +61,13 @@ impl<K: KeySource> Secure<K> {
     }
 
     /// Records that can still be sent, where one key has to do for all of the connection's life.
-    pub(super) fn records_left(&self) -> Option<u64> {
+    pub(super) fn records_left(&self, wire: &Wire) -> Option<u64> {
         if self.channel.can_change_key() {
             return None;
         }
         // The kernel's are counted as if they were short.
-        let counted_as = if self.channel.is_handed_over() { COUNTED_FOR_ONE } else { 1 };
+        let habits = wire.workplace.calls.habits();
+        let counted_as = if self.channel.is_handed_over() { counted_for_one(habits) } else { 1 };
         Some(self.channel.remaining_records() / counted_as)
     }
 

@@ -133,12 +133,15 @@ impl<K: KeySource> Secure<K> {
             self.flush(wire, if is_first { Follows::More } else { Follows::Nothing }).await?;
         }
         if left_bytes == 0 {
+            // What is called the adapter's is the adapter's at its end, too.
+            self.follow_the_adapter(wire)?;
             // An idle connection holds none (INV-MEMORY-1).
             self.unsent = Unsent::default();
             self.count_exactly(wire);
             return Ok(());
         }
         self.place(wire, left_bytes).await?;
+        self.follow_the_adapter(wire)?;
         self.allow_zero_copy(wire)
     }
 

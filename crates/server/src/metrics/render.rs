@@ -192,6 +192,11 @@ impl Page<'_> {
             "Connections that an adapter was to take: who has them, as proved, and switches refused.",
             |worker| &worker.nic_set_ups,
         );
+        self.by_label(
+            "linerate_nic_left_total",
+            "Connections that an adapter had and that went on in the kernel's software, by reason (FreeBSD).",
+            |worker| &worker.nic_left,
+        );
         self.histogram(
             "linerate_nic_set_up_duration_seconds",
             "How long connections were parked for a set-up on an adapter.",

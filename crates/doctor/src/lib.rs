@@ -12,6 +12,7 @@ mod finding;
 mod gather;
 mod json;
 mod judge;
+mod self_test;
 mod text;
 
 pub use facts::Facts;
@@ -19,4 +20,5 @@ pub use finding::{Finding, Group, Use, Verdict, changes};
 pub use gather::{Questions, gather};
 pub use json::{SCHEMA, json};
 pub use judge::judge;
+pub use self_test::self_test;
 pub use text::{Style, text};

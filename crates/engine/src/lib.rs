@@ -8,6 +8,7 @@
 //! - [`kernel`]: Linux makes the records (kernel TLS), files go into them by `sendfile`.
 //! - [`nic`]: the same, on a connection that an adapter encrypts, and the proof that it does.
 //! - [`plain`]: no TLS; the yardstick, and the steps that the kernel engine sends by.
+//! - [`proof`]: all of them, tried byte for byte.
 //! - [`pattern`]: bytes that are generated, and checked where they arrive.
 //! - [`zero_copy`]: memory that the kernel sends from without copying it.
 //! - [`receive`]: the other direction, by engine.
@@ -26,6 +27,7 @@ pub mod kernel;
 pub mod nic;
 pub mod pattern;
 pub mod plain;
+pub mod proof;
 mod queue;
 pub mod receive;
 pub mod sealing;

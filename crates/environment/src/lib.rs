@@ -19,6 +19,8 @@ mod software;
 
 use std::{collections::BTreeMap, path::Path};
 
+use linerate_os::facts::Fact;
+
 pub use files::{Files, value, words};
 pub use interfaces::{FOLDER as INTERFACES_FOLDER, Interfaces};
 pub use reading::Reading;
@@ -34,11 +36,10 @@ pub fn kernel_and_processor() -> (String, String) {
     let named = |group: &Group, fact: &str| {
         group.get(fact).and_then(Reading::value).map_or("unknown", String::as_str).to_owned()
     };
-    let release = match Files::below(root).text("/proc/sys/kernel/osrelease") {
-        Reading::Value(release) => words(&release),
-        Reading::NotAvailable(_) => "unknown".to_owned(),
-    };
-    (format!("Linux {release}"), named(&cpu::facts(root), "model"))
+    let mut cpu = BTreeMap::from([("cpu".to_owned(), cpu::facts(root))]);
+    ask_system(&mut cpu);
+    let model = cpu.get("cpu").map_or_else(|| "unknown".to_owned(), |cpu| named(cpu, "model"));
+    (words(&linerate_os::facts::system()), model)
 }
 
 /// Reads the environment of this process.
@@ -56,9 +57,21 @@ pub fn capture() -> BTreeMap<String, Group> {
     }
     let limits = environment.entry("limits".to_owned()).or_default();
     limits::ask_kernel(limits);
+    ask_system(&mut environment);
     environment.insert("linerate".to_owned(), software::own());
     environment.insert("software".to_owned(), software::installed());
     environment
+}
+
+/// What the system tells in no file takes the place of what no file told.
+fn ask_system(environment: &mut BTreeMap<String, Group>) {
+    for Fact { group, name, value } in linerate_os::facts::told() {
+        let group = environment.entry(group.to_owned()).or_default();
+        let is_told = matches!(group.get(name), Some(Reading::Value(_)));
+        if !is_told {
+            group.insert(name.to_owned(), value.map_or_else(Reading::NotAvailable, Reading::Value));
+        }
+    }
 }
 
 /// What the files below `root` tell: of this machine, or of another whose files were recorded.

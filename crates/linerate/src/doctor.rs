@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use linerate_config::AdminAddress;
-use linerate_doctor::{Facts, Questions, Style, changes, gather, json, judge, text};
+use linerate_doctor::{Facts, Questions, Style, changes, gather, json, judge, self_test, text};
 
 use crate::FAILED;
 
@@ -27,10 +27,12 @@ Examples:
       What the server there agrees on and shows.
   linerate doctor https://localhost:8443/film.mp4 --admin 9443
       And which engine carried the file's beginning.
+  linerate doctor --self-test
+      Does every engine send what it is given?
   linerate doctor --json | jq -r '.findings[] | select(.verdict == \"change\") | .name'
 
 Exit status: 0 if there is nothing to change, 3 if there is, 1 if what was asked about (certificate,
-folder, server) could not be looked at, 2 if the command line is wrong.";
+folder, server) could not be looked at or the self-test failed, 2 if the command line is wrong.";
 
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArguments {
@@ -41,6 +43,13 @@ pub(crate) struct DoctorArguments {
     /// Print JSON (docs/schema/linerate-doctor-1.json)
     #[arg(long)]
     json: bool,
+
+    /// Prove every engine of this machine byte for byte instead, and print a report that can be sent
+    ///
+    /// Files are sent to sockets of this machine by each engine, version and cipher, and what arrives is compared. The report
+    /// names the kernel, the processor and settings, and neither the machine nor its owner.
+    #[arg(long, conflicts_with_all = ["json", "cert", "root", "server"])]
+    self_test: bool,
 
     /// A certificate chain (PEM) to look at, too
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
@@ -62,6 +71,11 @@ pub(crate) struct DoctorArguments {
 /// # Errors
 /// Standard output cannot be written.
 pub(crate) fn doctor(arguments: DoctorArguments) -> Result<ExitCode, Box<dyn Error>> {
+    if arguments.self_test {
+        let (report, all_went_well) = self_test(env!("CARGO_PKG_VERSION"));
+        crate::output::print(report.as_bytes())?;
+        return Ok(if all_went_well { ExitCode::SUCCESS } else { ExitCode::from(FAILED) });
+    }
     let facts = gather(&Questions {
         certificate: arguments.cert,
         server: arguments.server,

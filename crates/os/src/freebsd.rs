@@ -12,6 +12,8 @@ pub(crate) mod entries;
 #[cfg(target_os = "freebsd")]
 pub(crate) mod facility;
 #[cfg(target_os = "freebsd")]
+pub(crate) mod facts;
+#[cfg(target_os = "freebsd")]
 pub(crate) mod file;
 pub mod kernel_tls;
 #[cfg(target_os = "freebsd")]

@@ -9,7 +9,7 @@
 
 pub use crate::{
     freebsd::kernel_tls as freebsd,
-    system::kernel_tls::{lacks_next_key, statistics},
+    system::kernel_tls::{IS_A_MODULE, lacks_next_key, statistics},
 };
 
 use crate::socket::Follows;

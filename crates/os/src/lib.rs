@@ -22,6 +22,7 @@
 //! | [`perf`] | counters of perf events |
 //! | [`adapter`] | what a network adapter's driver says of itself, and which adapter carries a connection |
 //! | [`facility`] | the hypervisor, and whether io_uring is permitted |
+//! | [`facts`] | what the system says about itself where no file does |
 //! | [`tcp_info`] | a connection's round trip, window and retransmissions |
 //! | [`usage`] | what a thread has cost |
 
@@ -49,6 +50,7 @@ pub mod beneath;
 pub mod clock;
 pub mod entries;
 pub mod facility;
+pub mod facts;
 pub mod file;
 pub mod inherited;
 pub mod kernel_tls;

@@ -5,6 +5,7 @@ pub(crate) mod beneath;
 pub(crate) mod clock;
 pub(crate) mod entries;
 pub(crate) mod facility;
+pub(crate) mod facts;
 pub(crate) mod file;
 pub(crate) mod kernel_tls;
 pub(crate) mod mapping;

@@ -1,9 +1,10 @@
 //! Sockets as the engines need them: listeners shared by port, sends that never raise SIGPIPE, `sendfile`.
 
 pub use crate::system::socket::{
-    acknowledged_bytes, begin_connections_again, begin_no_connections, clear_not_sent_low_water, discard,
-    hold_small_segments, is_paced, not_sent_bytes, not_sent_low_water, received_segment_bytes,
-    retransmitted_share, send, send_file, set_not_sent_low_water, unacknowledged_bytes,
+    acknowledged_between, acknowledged_bytes, acknowledged_of, begin_connections_again, begin_no_connections,
+    clear_not_sent_low_water, discard, hold_small_segments, is_paced, not_sent_bytes, not_sent_low_water,
+    received_segment_bytes, retransmitted_share, send, send_file, set_not_sent_low_water,
+    unacknowledged_bytes,
 };
 pub use socket2::Socket;
 

@@ -174,7 +174,10 @@ impl fmt::Display for Lack {
             Self::AdapterGoesFirst => formatter.write_str("Linux gives the flow to the adapter"),
             Self::NoAdapter => formatter.write_str("no adapter on the way encrypts"),
             Self::FeatureOff(device) => {
-                write!(formatter, "{device} could encrypt (ethtool -K {device} tls-hw-tx-offload on)")
+                write!(
+                    formatter,
+                    "{device} could encrypt (ethtool -K {device} tls-hw-tx-offload on; FreeBSD: ifconfig {device} txtls)"
+                )
             }
             Self::VersionNotInNic { version, driver, release } => {
                 write!(formatter, "{version} is not offloaded by {driver} on {release}")
@@ -295,7 +298,7 @@ mod tests {
         );
         assert_eq!(
             Lack::FeatureOff(Name::new("eth0")).to_string(),
-            "eth0 could encrypt (ethtool -K eth0 tls-hw-tx-offload on)"
+            "eth0 could encrypt (ethtool -K eth0 tls-hw-tx-offload on; FreeBSD: ifconfig eth0 txtls)"
         );
         assert_eq!(
             Lack::BondPolicy(Name::new("bond0")).to_string(),

@@ -6,6 +6,7 @@
 mod idle;
 
 use idle::Idle;
+use linerate_os::socket::acknowledged_between;
 use std::{
     cell::{Cell, RefCell},
     rc::{Rc, Weak},
@@ -129,7 +130,7 @@ impl Watch {
         noted
             .and_then(|(_, before_bytes)| before_bytes)
             .zip(acknowledged_bytes)
-            .is_some_and(|(before_bytes, now_bytes)| now_bytes > before_bytes)
+            .is_some_and(|(before_bytes, now_bytes)| acknowledged_between(before_bytes, now_bytes) > 0)
     }
 
     /// Whether the task was woken to [`measure`](Self::measure) the peer's pace; true once for each time.
@@ -142,7 +143,7 @@ impl Watch {
     pub(crate) fn measure(&self, now_ms: u64, acknowledged_bytes: u64) -> Option<(u64, u64)> {
         let before = self.pace.replace(Some(Pace { since_ms: now_ms, acknowledged_bytes }))?;
         Some((
-            acknowledged_bytes.saturating_sub(before.acknowledged_bytes),
+            acknowledged_between(before.acknowledged_bytes, acknowledged_bytes),
             now_ms.saturating_sub(before.since_ms),
         ))
     }

@@ -1,4 +1,4 @@
-//! Whether the `tls` module is there.
+//! Whether the `tls` module is there. FreeBSD's kernel TLS is a part of its kernel.
 
 use linerate_environment::{Files, Reading};
 
@@ -6,6 +6,9 @@ use crate::facts::Module;
 
 /// What the files say.
 pub(super) fn state(files: &Files<'_>) -> Module {
+    if !linerate_os::kernel_tls::IS_A_MODULE {
+        return Module::Loaded;
+    }
     // The statistics are there as soon as the code is, as a module or built in.
     if files.path("/proc/net/tls_stat").exists() || files.path("/sys/module/tls").exists() {
         return Module::Loaded;

@@ -13,7 +13,6 @@ use linerate_placement::{Combination, Lack, Name, Release, Version};
 use std::{
     collections::BTreeMap,
     fmt::Write,
-    fs,
     os::fd::BorrowedFd,
     path::Path,
     sync::{
@@ -199,13 +198,12 @@ impl Egress {
 
 impl Adapter {
     fn find(name: &str, known: &Adapters) -> Arc<Self> {
-        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         // Those that it has stay there, whatever is reloaded.
         let known = known.by_interface.values().find(|egress| egress.adapter.name == name);
         Arc::new(Self {
             name: name.to_owned(),
             driver: adapter::driver(name).unwrap_or_default(),
-            release: Release::parse(&release).unwrap_or(Release { major: 0, minor: 0 }),
+            release: Release::parse(&linerate_os::facts::release()).unwrap_or(Release { major: 0, minor: 0 }),
             flows: known.map(|egress| Arc::clone(&egress.adapter.flows)).unwrap_or_default(),
             memories: Default::default(),
         })

@@ -24,7 +24,7 @@ pub use layout::{
 #[cfg(target_os = "freebsd")]
 pub(crate) use system::Kernel;
 #[cfg(target_os = "freebsd")]
-pub use system::{lacks_next_key, statistics};
+pub use system::{IS_A_MODULE, lacks_next_key, statistics};
 
 use crate::{
     kernel_tls::{Calls, Carrier, Carriers, DirectionKey, Habits, HandedOver, Opened},

@@ -198,11 +198,25 @@ pub fn not_sent_bytes(socket: &impl AsFd) -> Option<u64> {
     Some(unacknowledged_bytes(socket)?.saturating_sub(in_flight_bytes.into()))
 }
 
-/// Bytes that the peer's system has acknowledged since the connection was made. `None`: FreeBSD tells a sequence number, and
-/// not where it began.
+/// The sequence number of the first byte that the peer's system has not acknowledged: FreeBSD tells that, and not where numbers
+/// began. It grows by what is acknowledged, and begins again behind 2^32 - 1: [`acknowledged_between`]. `None` where the system does
+/// not tell.
 #[must_use]
-pub fn acknowledged_bytes(_: &impl AsFd) -> Option<u64> {
-    None
+pub fn acknowledged_bytes(socket: &impl AsFd) -> Option<u64> {
+    Info::of(socket).map(|info| info.first_unacknowledged().into())
+}
+
+/// What was acknowledged between two answers of [`acknowledged_bytes`] of one connection, if that was less than 4 GiB.
+#[must_use]
+pub fn acknowledged_between(before_bytes: u64, now_bytes: u64) -> u64 {
+    // Both are sequence numbers, of 32 bits.
+    (now_bytes as u32).wrapping_sub(before_bytes as u32).into()
+}
+
+/// Bytes that the peer's system has acknowledged of a connection on which `sent_bytes` were sent.
+#[must_use]
+pub fn acknowledged_of(socket: &impl AsFd, sent_bytes: u64) -> Option<u64> {
+    Some(sent_bytes.saturating_sub(unacknowledged_bytes(socket)?))
 }
 
 /// The part (0 to 1) of the bytes sent on a connection that were sent again. `None`: FreeBSD tells segments, and not of how many.

@@ -42,6 +42,11 @@ impl Info {
     pub(super) fn in_flight_bytes(&self) -> u32 {
         self.field(TCPI_SND_MAX).wrapping_sub(self.field(TCPI_SND_UNA))
     }
+
+    /// The sequence number of the first byte that the peer has not acknowledged.
+    pub(super) fn first_unacknowledged(&self) -> u32 {
+        self.field(TCPI_SND_UNA)
+    }
 }
 
 /// What TCP says of this connection; `None` where it does not tell.

@@ -17,6 +17,9 @@ use crate::{
 use linerate_suite::{Cipher, Version};
 use std::{fs::File, io, os::fd::BorrowedFd};
 
+/// Kernel TLS is a module, which somebody has to load.
+pub const IS_A_MODULE: bool = true;
+
 /// Whether [`Calls::receive`] failed because the peer changed its key, and the next was not installed (`EKEYEXPIRED`).
 #[must_use]
 pub fn lacks_next_key(error: &io::Error) -> bool {

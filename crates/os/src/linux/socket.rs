@@ -169,6 +169,18 @@ pub fn acknowledged_bytes(socket: &impl AsFd) -> Option<u64> {
     tcp_info::<{ ACKNOWLEDGED + 1 }>(socket).map(|info| info[ACKNOWLEDGED])
 }
 
+/// What was acknowledged between two answers of [`acknowledged_bytes`] of one connection.
+#[must_use]
+pub fn acknowledged_between(before_bytes: u64, now_bytes: u64) -> u64 {
+    now_bytes.saturating_sub(before_bytes)
+}
+
+/// Bytes that the peer's system has acknowledged of a connection on which `sent_bytes` were sent.
+#[must_use]
+pub fn acknowledged_of(socket: &impl AsFd, _sent_bytes: u64) -> Option<u64> {
+    acknowledged_bytes(socket)
+}
+
 /// The part (0 to 1) of the bytes sent on a connection that were sent again. `None` where the system does not tell (Linux
 /// does since 4.19), or nothing was sent.
 #[must_use]

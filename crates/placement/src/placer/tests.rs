@@ -211,7 +211,10 @@ fn the_reason_is_what_stood_against_the_best_engine() {
     assert_eq!(decide(&no_adapter, 10), "user: the tls module is not loaded (modprobe tls)");
     assert_eq!(decide(&Capabilities::USER_ONLY, 10), "user: the kernel engine is not asked for");
     let off = Capabilities { nic: Verdict::Lacking(Lack::FeatureOff(Name::new("eth0"))), ..kernel_only() };
-    assert_eq!(decide(&off, 1 << 30), "kernel: eth0 could encrypt (ethtool -K eth0 tls-hw-tx-offload on)");
+    assert_eq!(
+        decide(&off, 1 << 30),
+        "kernel: eth0 could encrypt (ethtool -K eth0 tls-hw-tx-offload on; FreeBSD: ifconfig eth0 txtls)"
+    );
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl Wire {
     pub(super) fn has_changed_behind(&self) -> bool {
         let mut behind = self.behind.borrow_mut();
         // A kernel that does not tell cannot be asked later, either.
-        let acknowledged_bytes = socket::acknowledged_bytes(&self.stream).unwrap_or(u64::MAX);
+        let acknowledged_bytes = socket::acknowledged_of(&self.stream, self.sent_bytes).unwrap_or(u64::MAX);
         behind.retain(|one| acknowledged_bytes < one.ends_at_bytes);
         if behind.is_empty() {
             self.watch.follow(false);

@@ -20,6 +20,25 @@ fn report(arguments: &[&str]) -> Value {
     report
 }
 
+/// Every engine sends what it is given, and what this machine lacks has its reason.
+#[test]
+fn the_self_test_proves_every_engine() {
+    let finished = doctor(&["--self-test"]).run();
+    let report = String::from_utf8(finished.stdout).unwrap();
+    assert!(finished.status.success(), "{report}{}", finished.stderr);
+    for line in [
+        "ok      in the clear, by sendfile, from memory",
+        "ok      in the clear, by sendfile, from a file system",
+        "ok      user engine, TLSv1.3 AES-128-GCM, read",
+        "ok      user engine, TLSv1.2 ChaCha20-Poly1305, mapped",
+    ] {
+        assert!(report.lines().any(|found| found == line), "{line}: {report}");
+    }
+    assert!(report.contains(", 0 failed\n") && report.contains("\nkernel: release: "), "{report}");
+    let kernel = report.lines().filter(|line| line.contains(" kernel engine, ")).count();
+    assert_eq!(kernel, 6, "{report}");
+}
+
 #[test]
 fn json_is_what_the_schema_says() {
     check_schema_is_complete(&schema());

@@ -2,6 +2,7 @@
 
 use super::{CMSG_SPACE_1, KernelTls, Sockets, TlsEnable, layout};
 use crate::{
+    freebsd::sysctl,
     kernel_tls::{Calls, Carrier, Carriers, DirectionKey, Habits, HandedOver, Opened, Statistic, System},
     socket::{self, Follows},
 };
@@ -12,6 +13,7 @@ use std::{
     io, mem,
     os::fd::{AsRawFd, BorrowedFd},
     ptr,
+    sync::OnceLock,
 };
 
 /// FreeBSD's kernel.
@@ -144,13 +146,16 @@ pub fn statistics() -> io::Result<Vec<Statistic>> {
         "ifnet.chacha20",
         "toe.gcm",
     ];
-    crate::freebsd::sysctl::number("kern.ipc.tls.enable")?;
+    sysctl::number("kern.ipc.tls.enable")?;
     let told = NAMES.into_iter().filter_map(|name| {
-        let value = crate::freebsd::sysctl::number(&format!("kern.ipc.tls.{name}")).ok()?;
+        let value = sysctl::number(&format!("kern.ipc.tls.{name}")).ok()?;
         Some(Statistic { name: name.to_owned(), value })
     });
     Ok(told.collect())
 }
+
+/// Kernel TLS is a part of the kernel.
+pub const IS_A_MODULE: bool = false;
 
 /// Whether [`Calls::receive`] failed because the next key is missing: it never does so here.
 #[must_use]
@@ -161,8 +166,13 @@ pub fn lacks_next_key(_: &io::Error) -> bool {
 const CALLS: KernelTls<Kernel> = KernelTls(Kernel);
 
 impl Calls for System {
+    /// Records are no longer than `kern.ipc.tls.maxlen`, which is set at boot.
     fn habits(&self) -> Habits {
-        CALLS.habits()
+        static LONGEST_BYTES: OnceLock<u64> = OnceLock::new();
+        let longest_bytes =
+            LONGEST_BYTES.get_or_init(|| sysctl::number("kern.ipc.tls.maxlen").unwrap_or(u64::MAX).max(1));
+        let habits = CALLS.habits();
+        Habits { least_record_bytes: habits.least_record_bytes.min(*longest_bytes), ..habits }
     }
 
     fn attach(&self, socket: BorrowedFd<'_>) -> io::Result<()> {

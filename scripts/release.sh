@@ -3,7 +3,8 @@
 # program (musl), the Helm chart, lists of parts (CycloneDX) and checksums. Of a clean checkout, so that the commit says what it
 # is made of. Exits 1 if a part cannot be made.
 #
-#   scripts/release.sh [PART...]     deb, image, static, chart; all of them unless told otherwise
+#   scripts/release.sh [PART...]     deb, image, static, chart; all of them unless told otherwise. And freebsd, where it is asked for:
+#                                    a program that was never run there (docs/FREEBSD.md)
 #
 # Before: `make version VERSION=X.Y.Z`, commit, tag vX.Y.Z. The workflow .github/workflows/release.yml runs this for a tag.
 set -euo pipefail
@@ -33,8 +34,8 @@ mkdir -p "$output"
 is_wanted() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 for part in "${parts[@]}"; do
     case $part in
-    deb | image | static | chart) ;;
-    *) fail "there is no part $part; there are deb, image, static, chart" ;;
+    deb | image | static | chart | freebsd) ;;
+    *) fail "there is no part $part; there are deb, image, static, chart, freebsd" ;;
     esac
 done
 
@@ -69,6 +70,21 @@ if is_wanted static; then
     cp deploy/README.md deploy/linerate.* deploy/systemd-before-253.conf "$room/$folder/deploy/"
     tar --create --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w --mtime="@$SOURCE_DATE_EPOCH" \
         --directory "$room" "$folder" | gzip --no-name --best >"$output/$folder.tar.gz"
+fi
+if is_wanted freebsd; then
+    triple=x86_64-unknown-freebsd
+    if command -v rustup >/dev/null; then rustup target add "$triple"; fi
+    python=$(scripts/python-environment.sh scripts/freebsd/requirements.txt) || fail "freebsd: zig and cargo-zigbuild cannot be had"
+    PATH=$(dirname "$python"):$PATH CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_TARGET_DIR=$target/freebsd/linked \
+        cargo zigbuild --release --locked --package linerate --target "$triple"
+    scripts/sbom.py --target "$triple" "$output/linerate-$version-freebsd.cdx.json"
+    folder=linerate-$version-x86_64-freebsd14
+    freebsd_room=$(mktemp --directory)
+    mkdir "$freebsd_room/$folder"
+    cp "$target/freebsd/linked/$triple/release/linerate" README.md CHANGELOG.md docs/FREEBSD.md LICENSE-APACHE LICENSE-MIT "$freebsd_room/$folder/"
+    tar --create --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w --mtime="@$SOURCE_DATE_EPOCH" \
+        --directory "$freebsd_room" "$folder" | gzip --no-name --best >"$output/$folder.tar.gz"
+    rm -rf "$freebsd_room"
 fi
 if is_wanted chart; then
     helm=$(scripts/go-tool.sh helm helm.sh/helm/v3/cmd/helm v3.22.0) || fail "chart: helm cannot be had"

@@ -92,12 +92,18 @@ pub fn engines(calls: &dyn Calls) -> Vec<Proof> {
     proofs
 }
 
-fn of(what: &str, tried: Result<(), String>) -> Proof {
+fn of(what: &str, tried: Result<(), Outcome>) -> Proof {
     let outcome = match tried {
         Ok(()) => Outcome::Proved(String::new()),
-        Err(why) => Outcome::Failed(why),
+        Err(outcome) => outcome,
     };
     Proof { what: what.to_owned(), outcome }
+}
+
+impl From<String> for Outcome {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
 }
 
 /// What the kernel says that makes the records of a connection over loopback.
@@ -133,14 +139,19 @@ enum Kept {
     OnDisk,
 }
 
-fn opened(content: &[u8], kept: Kept) -> Result<Rc<OpenFile>, String> {
+fn opened(content: &[u8], kept: Kept, is_mapped: bool) -> Result<Rc<OpenFile>, Outcome> {
     let file = match kept {
         Kept::InMemory => file::in_memory(content),
         Kept::OnDisk => on_disk(content),
     };
     let file = file.map_err(|error| format!("no file: {error}"))?;
-    let opened = if kept == Kept::OnDisk { OpenFile::mapped(file) } else { OpenFile::of(file) };
-    opened.map_err(|error| format!("no file: {error}"))
+    let opened = if is_mapped { OpenFile::mapped(file) } else { OpenFile::of(file) };
+    opened.map_err(|error| match error.kind() {
+        io::ErrorKind::Unsupported => {
+            Outcome::Lacking("which pages of a file are in memory cannot be told here".to_owned())
+        }
+        _ => format!("no file: {error}").into(),
+    })
 }
 
 /// A file without a name.
@@ -164,17 +175,17 @@ fn queue_of(content: &[u8], file: &Rc<OpenFile>) -> (Queue, Vec<u8>) {
     (queue, expected)
 }
 
-fn compare(arrived: &[u8], expected: &[u8]) -> Result<(), String> {
+fn compare(arrived: &[u8], expected: &[u8]) -> Result<(), Outcome> {
     if arrived == expected {
         return Ok(());
     }
     let differing = arrived.iter().zip(expected).position(|(one, other)| one != other);
     let at = differing.unwrap_or_else(|| arrived.len().min(expected.len()));
-    Err(format!("byte {at} of {} is not what was sent ({} arrived)", expected.len(), arrived.len()))
+    Err(format!("byte {at} of {} is not what was sent ({} arrived)", expected.len(), arrived.len()).into())
 }
 
-fn in_the_clear(content: &[u8], kept: Kept) -> Result<(), String> {
-    let file = opened(content, kept)?;
+fn in_the_clear(content: &[u8], kept: Kept) -> Result<(), Outcome> {
+    let file = opened(content, kept, false)?;
     let (mut queue, expected) = queue_of(content, &file);
     let (ours, theirs) = pair()?;
     let deadline = Instant::now() + TIME_LIMIT;
@@ -187,7 +198,7 @@ fn in_the_clear(content: &[u8], kept: Kept) -> Result<(), String> {
             Ok(Turn::Full(_)) => sip(&theirs, &mut arrived, 7001)?,
             Ok(Turn::Cold(range)) => fetch(&range)?,
             Ok(_) => {}
-            Err(fault) => return Err(format!("sending failed: {fault:?}")),
+            Err(fault) => return Err(format!("sending failed: {fault:?}").into()),
         }
     }
     drop(ours);
@@ -198,8 +209,8 @@ fn in_the_clear(content: &[u8], kept: Kept) -> Result<(), String> {
     compare(&arrived, &expected)
 }
 
-fn by_the_user_engine(content: &[u8], combination: Combination, kept: Kept) -> Result<(), String> {
-    let file = opened(content, kept)?;
+fn by_the_user_engine(content: &[u8], combination: Combination, kept: Kept) -> Result<(), Outcome> {
+    let file = opened(content, kept, kept == Kept::OnDisk)?;
     let (mut queue, expected) = queue_of(content, &file);
     let (ours, theirs) = pair()?;
     let end = || trial::channel(combination, u64::MAX).map_err(|fault| fault.to_string());
@@ -214,7 +225,7 @@ fn by_the_user_engine(content: &[u8], combination: Combination, kept: Kept) -> R
         match sealing.turn(&ours, &mut queue, BatchEnd::AtBursts, wait) {
             Ok(Passed::On) => {}
             Ok(Passed::Cold(range)) => fetch(&range)?,
-            Err(fault) => return Err(format!("sending failed: {fault:?}")),
+            Err(fault) => return Err(format!("sending failed: {fault:?}").into()),
         }
     }
     drop(ours);
@@ -297,7 +308,8 @@ mod tests {
             .collect();
         assert!(kernel[0].starts_with("lacking kernel engine"), "{kernel:?}");
         assert!(kernel.iter().any(|line| line.starts_with("FAILED  kernel engine")), "{kernel:?}");
-        assert_eq!(compare(b"abcd", b"abxd"), Err("byte 2 of 4 is not what was sent (4 arrived)".to_owned()));
-        assert_eq!(compare(b"ab", b"abxd"), Err("byte 2 of 4 is not what was sent (2 arrived)".to_owned()));
+        let wrong = |text: &str| Err(Outcome::Failed(text.to_owned()));
+        assert_eq!(compare(b"abcd", b"abxd"), wrong("byte 2 of 4 is not what was sent (4 arrived)"));
+        assert_eq!(compare(b"ab", b"abxd"), wrong("byte 2 of 4 is not what was sent (2 arrived)"));
     }
 }

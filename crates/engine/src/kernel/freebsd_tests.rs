@@ -226,7 +226,7 @@ fn sendfile_counts_what_went_before_an_error_and_waits_for_a_page_that_is_read()
     assert_eq!(connection.calls.send(connection.ours.as_fd(), b"", Follows::Nothing).unwrap(), 0);
 }
 
-/// INV-ALERT-1: `close_notify` is taken whole or not at all, and waits for its room.
+/// `close_notify` is taken whole or not at all, and waits for its room.
 #[test]
 fn control_records_wait_for_room_and_leave_whole() {
     for errno in [None, Some(Errno::AGAIN), Some(Errno::INTR)] {

@@ -4,20 +4,24 @@
 //! that it is not there: a false alarm, never a false comfort. `MADV_WILLNEED` enters pages that are in memory, and starts no disk
 //! (`vm_map_madvise`, `vm_map_pmap_enter`, sys/vm/vm_map.c). So it comes first. Neither needs a privilege.
 //!
-//! ZFS keeps what it has read in a cache of its own (the ARC). The pages of such a file are there only once it was mapped or sent.
+//! ZFS keeps what it has read in a cache of its own (the ARC): reading a file that is not there brings no page of a mapping into
+//! memory, and whoever waited for that would wait for ever. So only file systems are asked about whose reads go through the pages
+//! that mappings show.
 
 use std::{fs::File, io};
 
-/// What tells which pages are in memory: the same for every file.
+/// What tells which pages are in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Witness;
 
 impl Witness {
-    /// The one that answers truthfully for a file.
-    // Another system's has files of which it can tell nothing.
-    #[allow(clippy::unnecessary_wraps)]
-    pub(crate) fn of(_: &File) -> Option<Self> {
-        Some(Self)
+    /// The one that answers truthfully for a file; `None` where a read does not bring pages of a mapping into memory.
+    pub(crate) fn of(file: &File) -> Option<Self> {
+        const READ_BY_PAGES: [&[u8]; 3] = [b"ufs", b"tmpfs", b"msdosfs"];
+        let about = rustix::fs::fstatfs(file).ok()?;
+        let name = about.f_fstypename.map(libc::c_char::cast_unsigned);
+        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        READ_BY_PAGES.contains(&name).then_some(Self)
     }
 
     /// Whether all of `length_bytes` from `start` on, an address in a mapping of a file, are in memory. Both are multiples of a

@@ -129,7 +129,8 @@ pub fn send(socket: &impl AsFd, bytes: &[u8], _: Follows) -> io::Result<usize> {
 /// # Errors
 /// The kernel's, for a connection that is already gone.
 pub fn is_paced(socket: &impl AsFd) -> io::Result<bool> {
-    Ok(stack(socket)?.contains("bbr") || stack(socket)?.contains("rack"))
+    let stack = stack(socket)?;
+    Ok(stack.contains("bbr") || stack.contains("rack"))
 }
 
 /// The name of the TCP stack that a connection is in: `freebsd`, `rack`, `bbr`.

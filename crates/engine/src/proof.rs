@@ -11,14 +11,14 @@ use crate::{
     trial,
 };
 use linerate_os::{
-    file::{self, Fetch, read_ahead},
+    file::{self, read_waiting},
     kernel_tls::{Calls, Carrier, DirectionKey},
     socket::{self, connected_pair},
 };
 use linerate_placement::{Combination, Lack};
 use std::{
     fmt, fs,
-    io::{self, Write},
+    io::{self, IoSliceMut, Write},
     net::TcpStream,
     os::fd::AsFd,
     rc::Rc,
@@ -245,9 +245,17 @@ fn in_time(deadline: Instant) -> Result<(), String> {
 }
 
 fn fetch(range: &crate::FileRange) -> Result<(), String> {
-    let length_bytes = range.range.end - range.range.start;
-    read_ahead(range.source.file(), range.range.start, length_bytes, Fetch::Read)
-        .map_err(|error| format!("reading failed: {error}"))
+    let mut scratch = vec![0; 64 * 1024];
+    let mut position = range.range.start;
+    while position < range.range.end {
+        let read = read_waiting(range.source.file(), &mut [IoSliceMut::new(&mut scratch)], position)
+            .map_err(|error| format!("reading failed: {error}"))?;
+        if read == 0 {
+            break;
+        }
+        position += read as u64;
+    }
+    Ok(())
 }
 
 /// Takes a little of what has arrived, or waits a moment.

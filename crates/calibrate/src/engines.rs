@@ -10,8 +10,9 @@ use std::{
 
 use linerate_engine::{
     Fault, Piece, Queue, Turn,
+    batches::BatchEnd,
     kernel::{self, Carried, Refusal},
-    sealing::{BatchEnd, Passed, Sealing},
+    sealing::{Passed, Sealing},
     source::OpenFile,
     trial::{self, TrialKeys},
 };

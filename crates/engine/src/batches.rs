@@ -6,11 +6,22 @@
 //! spoilt by its own pacing. Figures: docs/MEASUREMENTS.md.
 
 use linerate_os::socket;
+use linerate_record::MAX_PLAINTEXT_BYTES;
 use std::{io, os::fd::AsFd};
 
 /// Batches between two looks at the size of a burst. It grows in a connection's first round trips where segments are
 /// large: the kernel keeps a segment below half of the peer's window (`tcp_bound_to_half_wnd`, include/net/tcp.h).
 const BATCHES_PER_LOOK: u32 = 16;
+
+/// Where a batch ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchEnd {
+    /// Where bursts of the kernel's end, as in the server: for what is long.
+    AtBursts,
+    /// Where the queue ends, if it fits into a batch: what was queued leaves by one call. For a connection that is paced, and
+    /// for what does not fit, as [`BatchEnd::AtBursts`].
+    WithTheQueue,
+}
 
 /// One connection's batches.
 #[derive(Debug, Default)]
@@ -57,6 +68,26 @@ impl Batches {
         let most = if paced { 1 } else { (largest_bytes / burst_bytes).max(1) };
         self.bursts = self.bursts.clamp(1, most);
         Ok((self.bursts * burst_bytes).min(largest_bytes))
+    }
+
+    /// The same where `queued_bytes` of plaintext wait: a batch that takes all of them has no bound but its memory.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn queue_bytes(
+        &mut self,
+        socket: &impl AsFd,
+        queued_bytes: u64,
+        largest_bytes: usize,
+        end: BatchEnd,
+    ) -> io::Result<usize> {
+        let queued_bytes = usize::try_from(queued_bytes).unwrap_or(usize::MAX);
+        if queued_bytes <= MAX_PLAINTEXT_BYTES {
+            return Ok(usize::MAX);
+        }
+        let burst_bytes = self.next_bytes(socket, largest_bytes)?;
+        let fits = end == BatchEnd::WithTheQueue && queued_bytes <= largest_bytes;
+        Ok(if fits && !self.is_paced() { usize::MAX } else { burst_bytes })
     }
 
     /// Whether the kernel paces the connection, as of the last look; none was made where [`Self::next_bytes`] was not asked.

@@ -4,9 +4,10 @@
 
 use crate::{
     Piece, Queue, Turn,
+    batches::BatchEnd,
     kernel::{Capabilities, Objection, peer::Peer},
     plain::{self, LastPage},
-    sealing::{BatchEnd, Passed, Sealing},
+    sealing::{Passed, Sealing},
     source::OpenFile,
     trial,
 };

@@ -3,7 +3,7 @@
 
 use crate::{
     Fault, FileRange, Queue,
-    batches::Batches,
+    batches::{BatchEnd, Batches},
     user::{Batch, Sealed, Sizing},
 };
 use linerate_os::socket::{self, Follows};
@@ -17,16 +17,6 @@ pub struct Sealing<K> {
     batch: Batch,
     batches: Batches,
     largest_batch_bytes: usize,
-}
-
-/// Where a batch ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BatchEnd {
-    /// Where bursts of the kernel's end, as in the server: for what is long.
-    AtBursts,
-    /// Where the queue ends, if it fits into a batch: what was queued leaves by one call. For a connection that is paced, and
-    /// for what does not fit, as [`BatchEnd::AtBursts`].
-    WithTheQueue,
 }
 
 /// What a turn came to.
@@ -61,7 +51,10 @@ impl<K: KeySource> Sealing<K> {
         end: BatchEnd,
         mut wait: impl FnMut() -> io::Result<()>,
     ) -> Result<Passed, Fault> {
-        let batch_bytes = self.batch_bytes(socket, queue, end).map_err(Fault::Socket)?;
+        let batch_bytes = self
+            .batches
+            .queue_bytes(socket, queue.remaining_bytes(), self.largest_batch_bytes, end)
+            .map_err(Fault::Socket)?;
         let sizing = Sizing { record_bytes: MAX_PLAINTEXT_BYTES, batch_bytes, opening_bytes: 0 };
         if let Sealed::Cold(range) = self.batch.seal(&mut self.channel, queue, sizing)? {
             return Ok(Passed::Cold(range));
@@ -84,17 +77,6 @@ impl<K: KeySource> Sealing<K> {
             wait().map_err(Fault::Socket)?;
         }
         Ok(Passed::On)
-    }
-
-    /// Bytes of the next batch as it is sent, at most.
-    fn batch_bytes(&mut self, socket: &impl AsFd, queue: &Queue, end: BatchEnd) -> io::Result<usize> {
-        let queued_bytes = usize::try_from(queue.remaining_bytes()).unwrap_or(usize::MAX);
-        if queued_bytes <= MAX_PLAINTEXT_BYTES {
-            return Ok(usize::MAX);
-        }
-        let burst_bytes = self.batches.next_bytes(socket, self.largest_batch_bytes)?;
-        let fits = end == BatchEnd::WithTheQueue && queued_bytes <= self.largest_batch_bytes;
-        Ok(if fits && !self.batches.is_paced() { usize::MAX } else { burst_bytes })
     }
 }
 

@@ -96,6 +96,12 @@ impl<T: Lendable> Ring<T> {
         })
     }
 
+    /// The slot that was lent longest ago, whether or not it is lent still: to lend again what is never written to.
+    #[must_use]
+    pub fn any(&self) -> Slot {
+        Slot(self.next)
+    }
+
     /// The memory of a slot, to be read.
     #[must_use]
     pub fn read(&self, slot: Slot) -> &T {

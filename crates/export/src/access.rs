@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn the_first_class_that_fits_decides() {
         let rule = IdentityRule::Client;
-        for (mode, who, reads, executes) in [
+        for (mode, identity, reads, executes) in [
             (0o400, identity(7, 1, &[]), true, false),
             (0o044, identity(7, 8, &[]), false, false),
             (0o050, identity(1, 8, &[]), true, true),
@@ -81,8 +81,8 @@ mod tests {
             (0o750, identity(1, 2, &[]), false, false),
         ] {
             let facts = facts(mode, 7, 8);
-            let allowed = [Wish::Read, Wish::Execute].map(|wish| rule.allows(&who, &facts, wish));
-            assert_eq!(allowed, [reads, executes], "{mode:o} {who:?}");
+            let allowed = [Wish::Read, Wish::Execute].map(|wish| rule.allows(&identity, &facts, wish));
+            assert_eq!(allowed, [reads, executes], "{mode:o} {identity:?}");
         }
     }
 
@@ -90,10 +90,10 @@ mod tests {
     fn root_and_strangers_are_nobody() {
         let rule = IdentityRule::Client;
         let roots = facts(0o700, 0, 0);
-        for who in [identity(0, 0, &[0]), Identity::Nobody] {
-            assert!(!rule.allows(&who, &roots, Wish::Read), "{who:?}");
-            assert!(rule.allows(&who, &facts(0o400, NOBODY, 1), Wish::Read), "{who:?}");
-            assert!(IdentityRule::Server.allows(&who, &roots, Wish::Read));
+        for identity in [identity(0, 0, &[0]), Identity::Nobody] {
+            assert!(!rule.allows(&identity, &roots, Wish::Read), "{identity:?}");
+            assert!(rule.allows(&identity, &facts(0o400, NOBODY, 1), Wish::Read), "{identity:?}");
+            assert!(IdentityRule::Server.allows(&identity, &roots, Wish::Read));
         }
     }
 }

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use clap::Args;
 use linerate_config::{CpuList, VERSION_NAMES, parse_duration_ms, parse_version};
-use linerate_stream::plan::{Amount, Cipher, Direction, IO_BYTES_LIMIT, StreamEngine, TIME_LIMIT, Version};
+use linerate_stream::plan::{
+    Amount, Cipher, Direction, IO_BYTES_LIMIT, Reception, StreamEngine, TIME_LIMIT, Version, ZeroCopySend,
+};
 use linerate_stream::report::{Connected, Interval};
 use linerate_stream::text::Text;
 use linerate_stream::{
@@ -100,6 +102,21 @@ pub(crate) struct StreamArguments {
     #[arg(long, alias = "file", value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Run")]
     sendfile: Option<PathBuf>,
 
+    /// Lend memory to the kernel, which sends from it without a copy [default way: msg_zerocopy]
+    ///
+    /// msg_zerocopy: MSG_ZEROCOPY, with notices in the socket's error queue. io_uring: its SEND_ZC. For the engines plain and user.
+    /// The share that the kernel copied after all is told.
+    #[arg(long, value_name = "WAY", num_args = 0..=1, require_equals = true, default_missing_value = "msg_zerocopy", value_parser = one_of(ZERO_COPY_WAYS, zero_copy_way), help_heading = "Copies")]
+    zero_copy_send: Option<ZeroCopySend>,
+
+    /// Map the pages that bytes arrive in (TCP_ZEROCOPY_RECEIVE), where MTU and adapter allow; in the clear
+    #[arg(long, conflicts_with = "discard", help_heading = "Copies")]
+    zero_copy_receive: bool,
+
+    /// Have the kernel throw received bytes away, uncopied: the lower bound of what receiving costs; in the clear
+    #[arg(long, conflicts_with = "verify", help_heading = "Copies")]
+    discard: bool,
+
     /// What carries the bytes [default: plain, or user where TLS is asked for]
     ///
     /// plain: in the clear. user: the sending process seals records, as `linerate serve` does. kernel: Linux does (kernel TLS).
@@ -157,6 +174,7 @@ enum EngineWish {
 }
 
 const ENGINES: &[&str] = &["plain", "user", "kernel", "nic", "all"];
+const ZERO_COPY_WAYS: &[&str] = &["msg_zerocopy", "io_uring"];
 const RECEIVE_ENGINES: &[&str] = &["user", "kernel"];
 const CIPHERS: &[&str] = &["AES-128-GCM", "AES-256-GCM", "ChaCha20-Poly1305"];
 
@@ -235,7 +253,9 @@ fn run_each(plan: &StreamPlan, interrupt: &AtomicBool, is_json: bool) -> Result<
         let mut shown = Shown { text: Text::new(plan.direction, plan.streams), is_quiet: true };
         match linerate_stream::run(&StreamPlan { engine, ..plan.clone() }, interrupt, &mut shown) {
             Ok(report) => runs.push((engine, Ok(report))),
-            Err(StreamError::Refused(lack)) if !runs.is_empty() => runs.push((engine, Err(lack))),
+            Err(StreamError::Refused(lack) | StreamError::Plan(lack)) if !runs.is_empty() => {
+                runs.push((engine, Err(lack)));
+            }
             Err(StreamError::Plan(reason)) => return Err(UsageError::new("stream", reason).into()),
             Err(error) => return Err(error.into()),
         }
@@ -294,6 +314,12 @@ fn plan(arguments: StreamArguments, secret: Option<Secret>) -> Result<StreamPlan
         },
         engine,
         receive_engine: arguments.receive_engine,
+        zero_copy_send: arguments.zero_copy_send,
+        reception: match (arguments.zero_copy_receive, arguments.discard) {
+            (true, _) => Reception::Mapped,
+            (_, true) => Reception::Discarded,
+            _ => Reception::Copied,
+        },
         version: arguments.tls.unwrap_or(Version::Tls13),
         cipher: arguments.cipher,
         rate_bits: arguments.rate,
@@ -422,6 +448,13 @@ fn engine(name: &str) -> Result<EngineWish, String> {
     }
     let engine = StreamEngine::ALL.into_iter().find(|engine| engine.name().eq_ignore_ascii_case(name));
     engine.map(EngineWish::One).ok_or_else(|| unknown("engine", name, ENGINES))
+}
+
+fn zero_copy_way(name: &str) -> Result<ZeroCopySend, String> {
+    ZeroCopySend::ALL
+        .into_iter()
+        .find(|way| way.name() == name)
+        .ok_or_else(|| format!("{name} is no way to lend memory"))
 }
 
 fn receive_engine(name: &str) -> Result<StreamEngine, String> {

@@ -70,9 +70,14 @@ enum Sending {
 
 /// Both directions of a connection.
 pub struct Channel<K> {
+    directions: Directions,
+    keys: K,
+}
+
+/// All of a [`Channel`] but where its next keys come from.
+struct Directions {
     sending: Sending,
     receiving: Receiving,
-    keys: K,
     reader: KeyUpdateReader,
     /// A client's: servers send tickets, clients do not.
     tickets: Option<Box<TicketReader>>,
@@ -101,10 +106,9 @@ impl<K: KeySource> Channel<K> {
     /// Joins the two directions that a handshake left.
     #[must_use]
     pub fn new(sealer: Sealer, opener: Opener, keys: K, rate: KeyUpdateRate) -> Self {
-        Self {
+        let directions = Directions {
             sending: Sending::Here(sealer),
             receiving: Receiving::Here(opener),
-            keys,
             reader: KeyUpdateReader::default(),
             tickets: None,
             rate,
@@ -115,23 +119,23 @@ impl<K: KeySource> Channel<K> {
             asks_for_update: false,
             sending_closed: false,
             updates: KeyUpdateCounts::default(),
-        }
+        };
+        Self { directions, keys }
     }
 
     /// The same at a client's end, where session tickets may come: [`KeySource::take_ticket`] gets them.
     #[must_use]
     pub fn for_client(sealer: Sealer, opener: Opener, keys: K, rate: KeyUpdateRate) -> Self {
-        Self {
-            tickets: Some(Box::default()),
-            renegotiation: RenegotiationReader::new(Wish::OF_A_SERVER),
-            ..Self::new(sealer, opener, keys, rate)
-        }
+        let mut channel = Self::new(sealer, opener, keys, rate);
+        channel.directions.tickets = Some(Box::default());
+        channel.directions.renegotiation = RenegotiationReader::new(Wish::OF_A_SERVER);
+        channel
     }
 
     /// Sends no key update from now on, for a peer that cannot take one: as in TLS 1.2 the connection ends when its key is
     /// used up, or when the peer asks for an update.
     pub fn keep_one_key(&mut self) {
-        self.keeps_one_key = true;
+        self.directions.keeps_one_key = true;
     }
 
     /// Has the next [`Channel::prepare_sending`] change the sending key, whether or not it is used up; with
@@ -143,8 +147,8 @@ impl<K: KeySource> Channel<K> {
         if !self.can_change_key() {
             return Err(RecordError::Misuse("the sending key cannot be changed"));
         }
-        self.update_owed = true;
-        self.asks_for_update |= request == KeyUpdateRequest::Requested;
+        self.directions.update_owed = true;
+        self.directions.asks_for_update |= request == KeyUpdateRequest::Requested;
         Ok(())
     }
 
@@ -160,15 +164,15 @@ impl<K: KeySource> Channel<K> {
         if exhausted && !self.can_change_key() {
             return Err(RecordError::KeyExhausted);
         }
-        if !exhausted && !self.update_owed || !self.can_change_key() {
+        if !exhausted && !self.directions.update_owed || !self.can_change_key() {
             return Ok(false);
         }
-        let request = match self.asks_for_update {
+        let request = match self.directions.asks_for_update {
             true => KeyUpdateRequest::Requested,
             false => KeyUpdateRequest::NotRequested,
         };
         let message = request.encode();
-        match &mut self.sending {
+        match &mut self.directions.sending {
             Sending::Here(sealer) => {
                 sealer.seal_append(ContentType::Handshake, &message, outgoing)?;
                 sealer.install(self.keys.next_sending_key()?)?;
@@ -176,9 +180,9 @@ impl<K: KeySource> Channel<K> {
             Sending::Between(_) => return Err(RecordError::Misuse(AWAY)),
             Sending::Elsewhere(handed) => handed.queue(ContentType::Handshake, &message),
         }
-        self.update_owed = false;
-        self.asks_for_update = false;
-        self.updates.sent += 1;
+        self.directions.update_owed = false;
+        self.directions.asks_for_update = false;
+        self.directions.updates.sent += 1;
         Ok(true)
     }
 
@@ -193,13 +197,13 @@ impl<K: KeySource> Channel<K> {
         description: AlertDescription,
         outgoing: &mut Vec<u8>,
     ) -> Result<(), RecordError> {
-        if self.sending_closed {
+        if self.directions.sending_closed {
             return Ok(());
         }
         let alert = Alert::of(description);
-        self.sending_closed =
+        self.directions.sending_closed =
             alert.level == AlertLevel::Fatal || description == AlertDescription::CloseNotify;
-        match &mut self.sending {
+        match &mut self.directions.sending {
             Sending::Here(sealer) => sealer.seal_append(ContentType::Alert, &alert.encode(), outgoing),
             Sending::Between(_) => Err(RecordError::Misuse(AWAY)),
             Sending::Elsewhere(handed) => {
@@ -242,17 +246,17 @@ impl<K: KeySource> Channel<K> {
     /// # Errors
     /// As [`HandOverFault::NotReady`] says.
     pub fn lend(&mut self) -> Result<Lent, RecordError> {
-        if self.sending_closed {
+        if self.directions.sending_closed {
             return Err(RecordError::Misuse("the direction is closed"));
         }
-        if self.update_owed {
+        if self.directions.update_owed {
             return Err(RecordError::Misuse("a key update is owed"));
         }
-        let Sending::Here(sealer) = &self.sending else {
+        let Sending::Here(sealer) = &self.directions.sending else {
             return Err(RecordError::Misuse("it was handed over already"));
         };
         let between = Sending::Between(sealer.after_hand_over()?);
-        match std::mem::replace(&mut self.sending, between) {
+        match std::mem::replace(&mut self.directions.sending, between) {
             Sending::Here(sealer) => Ok(Lent::new(sealer)),
             Sending::Between(_) | Sending::Elsewhere(_) => {
                 Err(RecordError::Misuse("it was handed over already"))
@@ -263,25 +267,25 @@ impl<K: KeySource> Channel<K> {
     /// The switch succeeded: what was lent is dropped, and nothing can be sealed here any more. `takes_new_keys` as for
     /// [`Channel::hand_over`].
     pub fn handed_over(&mut self, lent: Lent, takes_new_keys: bool) {
-        if let Sending::Between(after) = &mut self.sending {
+        if let Sending::Between(after) = &mut self.directions.sending {
             let after = std::mem::replace(after, HandedOver::nothing(after.version, after.cipher));
-            let takes_new_keys = takes_new_keys && !self.keeps_one_key;
-            self.sending = Sending::Elsewhere(after.taking_new_keys(takes_new_keys));
+            let takes_new_keys = takes_new_keys && !self.directions.keeps_one_key;
+            self.directions.sending = Sending::Elsewhere(after.taking_new_keys(takes_new_keys));
         }
         drop(lent);
     }
 
     /// The switch failed, and nobody has the key: all is as it was.
     pub fn take_back(&mut self, lent: Lent) {
-        if let Sending::Between(_) = self.sending {
-            self.sending = Sending::Here(lent.into_sealer());
+        if let Sending::Between(_) = self.directions.sending {
+            self.directions.sending = Sending::Here(lent.into_sealer());
         }
     }
 
     /// The control record that has to leave before anything else, once the direction was handed over.
     #[must_use]
     pub fn next_control(&self) -> Option<&ControlRecord> {
-        match &self.sending {
+        match &self.directions.sending {
             Sending::Here(_) | Sending::Between(_) => None,
             Sending::Elsewhere(handed) => handed.next_control(),
         }
@@ -296,7 +300,7 @@ impl<K: KeySource> Channel<K> {
         &mut self,
         install: impl FnOnce(&Handover<'_>) -> Result<(), E>,
     ) -> Result<bool, HandOverFault<E>> {
-        let Sending::Elsewhere(handed) = &mut self.sending else { return Ok(false) };
+        let Sending::Elsewhere(handed) = &mut self.directions.sending else { return Ok(false) };
         if handed.control_left().is_none_or(|record| record.content_type() != ContentType::Handshake) {
             return Ok(false);
         }
@@ -314,8 +318,8 @@ impl<K: KeySource> Channel<K> {
     /// [`RecordError::Misuse`] once `close_notify` or a fatal alert was sealed: nothing may follow it; or once the
     /// direction was handed over: somebody else seals (INV-NONCE-3).
     pub fn sealer(&mut self) -> Result<&mut Sealer, RecordError> {
-        match &mut self.sending {
-            _ if self.sending_closed => Err(RecordError::Misuse("data after close_notify")),
+        match &mut self.directions.sending {
+            _ if self.directions.sending_closed => Err(RecordError::Misuse("data after close_notify")),
             Sending::Here(sealer) => Ok(sealer),
             Sending::Between(_) => Err(RecordError::Misuse(AWAY)),
             Sending::Elsewhere(_) => Err(RecordError::Misuse("the direction was handed over")),
@@ -327,42 +331,13 @@ impl<K> Channel<K> {
     /// The same connection, whose next keys come from what `wrap` makes of where they came from: for a program that is a
     /// client on some connections and a server on others.
     pub fn with_keys<L>(self, wrap: impl FnOnce(K) -> L) -> Channel<L> {
-        let Self {
-            sending,
-            receiving,
-            keys,
-            reader,
-            tickets,
-            rate,
-            idle_records,
-            renegotiation,
-            update_owed,
-            keeps_one_key,
-            asks_for_update,
-            sending_closed,
-            updates,
-        } = self;
-        Channel {
-            sending,
-            receiving,
-            keys: wrap(keys),
-            reader,
-            tickets,
-            rate,
-            idle_records,
-            renegotiation,
-            update_owed,
-            keeps_one_key,
-            asks_for_update,
-            sending_closed,
-            updates,
-        }
+        Channel { directions: self.directions, keys: wrap(self.keys) }
     }
 
     /// The protocol version.
     #[must_use]
     pub fn version(&self) -> Version {
-        match &self.sending {
+        match &self.directions.sending {
             Sending::Here(sealer) => sealer.version(),
             Sending::Between(handed) | Sending::Elsewhere(handed) => handed.version,
         }
@@ -371,7 +346,7 @@ impl<K> Channel<K> {
     /// The cipher of the records that leave.
     #[must_use]
     pub fn cipher(&self) -> Cipher {
-        match &self.sending {
+        match &self.directions.sending {
             Sending::Here(sealer) => sealer.cipher(),
             Sending::Between(handed) | Sending::Elsewhere(handed) => handed.cipher,
         }
@@ -386,20 +361,20 @@ impl<K> Channel<K> {
     /// Whether the sending key was kept, so that the direction can be handed over ([`Sealer::keeping`]).
     #[must_use]
     pub fn keeps_key(&self) -> bool {
-        matches!(&self.sending, Sending::Here(sealer) if sealer.keeps_key())
+        matches!(&self.directions.sending, Sending::Here(sealer) if sealer.keeps_key())
     }
 
     /// Whether somebody else makes the records that leave.
     #[must_use]
     pub fn is_handed_over(&self) -> bool {
-        matches!(self.sending, Sending::Elsewhere(_))
+        matches!(self.directions.sending, Sending::Elsewhere(_))
     }
 
     /// Records of application data that the sending key may still make; once the direction was handed over, at least
     /// as many.
     #[must_use]
     pub fn remaining_records(&self) -> u64 {
-        match &self.sending {
+        match &self.directions.sending {
             Sending::Here(sealer) => sealer.remaining_records(),
             Sending::Between(_) => 0,
             Sending::Elsewhere(handed) => handed.remaining_records(),
@@ -408,14 +383,14 @@ impl<K> Channel<K> {
 
     /// Counts records that were made elsewhere: at least as many as there can have been (INV-LIMIT-1).
     pub fn spend(&mut self, records: u64) {
-        if let Sending::Elsewhere(handed) = &mut self.sending {
+        if let Sending::Elsewhere(handed) = &mut self.directions.sending {
             handed.spend(records);
         }
     }
 
     /// Takes over the count of the kernel or adapter that makes the records: the number of its next record.
     pub fn count_from(&mut self, sequence: u64) {
-        if let Sending::Elsewhere(handed) = &mut self.sending {
+        if let Sending::Elsewhere(handed) = &mut self.directions.sending {
             handed.count_from(sequence);
         }
     }
@@ -424,10 +399,10 @@ impl<K> Channel<K> {
     /// records, takes no other.
     #[must_use]
     pub fn can_change_key(&self) -> bool {
-        if self.keeps_one_key {
+        if self.directions.keeps_one_key {
             return false;
         }
-        match &self.sending {
+        match &self.directions.sending {
             Sending::Here(sealer) => sealer.version() == Version::Tls13,
             Sending::Between(_) => false,
             Sending::Elsewhere(handed) => handed.takes_new_keys,
@@ -437,31 +412,31 @@ impl<K> Channel<K> {
     /// Whether `close_notify` or a fatal alert has been sealed.
     #[must_use]
     pub fn sending_is_closed(&self) -> bool {
-        self.sending_closed
+        self.directions.sending_closed
     }
 
     /// Whether another response may begin: not on a connection that cannot change its key and is at its limit, or
     /// (once it was handed over) near it, or whose peer waits for a key update that cannot come.
     #[must_use]
     pub fn can_send(&self) -> bool {
-        let can_go_on = match &self.sending {
-            Sending::Here(sealer) => sealer.remaining_records() > 0 && !self.update_owed,
+        let can_go_on = match &self.directions.sending {
+            Sending::Here(sealer) => sealer.remaining_records() > 0 && !self.directions.update_owed,
             Sending::Between(_) => false,
-            Sending::Elsewhere(handed) => handed.has_room_for_a_response() && !self.update_owed,
+            Sending::Elsewhere(handed) => handed.has_room_for_a_response() && !self.directions.update_owed,
         };
-        !self.sending_closed && (self.can_change_key() || can_go_on)
+        !self.directions.sending_closed && (self.can_change_key() || can_go_on)
     }
 
     /// Whether the peer waits for our key update.
     #[must_use]
     pub fn owes_key_update(&self) -> bool {
-        self.update_owed
+        self.directions.update_owed
     }
 
     /// Where the parts of the records that leave stand.
     #[must_use]
     pub fn outgoing_layout(&self) -> Layout {
-        match &self.sending {
+        match &self.directions.sending {
             Sending::Here(sealer) => sealer.layout(),
             Sending::Between(handed) | Sending::Elsewhere(handed) => handed.layout,
         }
@@ -470,13 +445,13 @@ impl<K> Channel<K> {
     /// Key updates received so far.
     #[must_use]
     pub fn key_updates_received(&self) -> u64 {
-        self.updates.received
+        self.directions.updates.received
     }
 
     /// Key updates sent so far.
     #[must_use]
     pub fn key_updates_sent(&self) -> u64 {
-        self.updates.sent
+        self.directions.updates.sent
     }
 }
 
@@ -484,10 +459,10 @@ impl<K> fmt::Debug for Channel<K> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Channel")
-            .field("sending", &self.sending)
-            .field("receiving", &self.receiving)
-            .field("updates", &self.updates)
-            .field("sending_closed", &self.sending_closed)
+            .field("sending", &self.directions.sending)
+            .field("receiving", &self.directions.receiving)
+            .field("updates", &self.directions.updates)
+            .field("sending_closed", &self.directions.sending_closed)
             .finish_non_exhaustive()
     }
 }

@@ -81,7 +81,7 @@ impl fmt::Display for StreamError {
             Self::Secret { file, reason } => write!(formatter, "{}: no secret: {reason}", file.display()),
             Self::SecretNeeded(address) => write!(
                 formatter,
-                "{address}: a listener outside loopback needs --secret FILE, so that it sends only to those who know \
+                "{address}: a listener outside loopback needs --secret FILE, so that it sends only to clients that know \
                  it; make one by `head -c 32 /dev/urandom | base64 > FILE`, and give both ends the same"
             ),
             Self::Listen { address, source } => {

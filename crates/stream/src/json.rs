@@ -4,9 +4,10 @@
 //! iperf3 leaves fields out where they have nothing to say. Here each is there, and is null then.
 
 use crate::{
-    plan::{Amount, Direction, StreamEngine},
+    plan::{Amount, Direction, StreamEngine, ZeroCopySend},
     report::{
-        CpuTime, EndReport, Interval, IntervalStream, MachineTime, PathReport, StreamEnd, StreamReport,
+        CpuTime, EndReport, Interval, IntervalStream, LentReport, MachineTime, MappedReport, PathReport,
+        StreamEnd, StreamReport,
     },
 };
 use serde::Serialize;
@@ -107,6 +108,8 @@ struct TestStart {
     target_bitrate: Option<u64>,
     engine: &'static str,
     receive_engine: Option<&'static str>,
+    zero_copy_send: Option<&'static str>,
+    reception: Option<&'static str>,
     verify: bool,
 }
 
@@ -161,6 +164,8 @@ struct JsonStream<'a> {
     mss: Option<u32>,
     tls: Option<&'a str>,
     carried_by: &'a str,
+    lent: Option<LentReport>,
+    mapped: Option<&'a MappedReport>,
     wrong_at: Option<u64>,
     fault: Option<&'a str>,
 }
@@ -235,6 +240,8 @@ impl<'a> Start<'a> {
                 target_bitrate: report.rate_bits,
                 engine: report.engine.name(),
                 receive_engine: report.engine.is_tls().then(|| report.receive_engine.name()),
+                zero_copy_send: report.zero_copy_send.map(ZeroCopySend::name),
+                reception: (!report.engine.is_tls()).then(|| report.reception.name()),
                 verify: report.verified,
             },
         }
@@ -357,6 +364,8 @@ impl<'a> JsonStream<'a> {
             mss: end.path.map(|path| path.segment_bytes),
             tls: end.tls.as_deref(),
             carried_by: &end.carried_by,
+            lent: end.lent,
+            mapped: end.mapped.as_ref(),
             wrong_at: end.wrong_at,
             fault: end.fault.as_deref(),
         }

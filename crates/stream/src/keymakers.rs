@@ -57,7 +57,7 @@ pub(crate) fn done<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
     let work: Work = Box::new(move || {
         // A fault of our own must not end the thread: others wait for it.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        // Whoever waited may have given it up.
+        // The thread that waited may have given it up.
         let _ = outcome.map(|outcome| result.send(outcome));
     });
     keymakers().queue.send(work).map_err(|_| NothingCame)?;

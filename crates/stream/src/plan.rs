@@ -48,6 +48,55 @@ impl StreamEngine {
     }
 }
 
+/// How memory is lent to the kernel, which sends from it without a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ZeroCopySend {
+    /// `MSG_ZEROCOPY`: completions come in the socket's error queue.
+    MsgZerocopy,
+    /// `SEND_ZC` of `io_uring`.
+    IoUring,
+}
+
+impl ZeroCopySend {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::MsgZerocopy, Self::IoUring];
+
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MsgZerocopy => "msg_zerocopy",
+            Self::IoUring => "io_uring",
+        }
+    }
+}
+
+/// What becomes of bytes in the clear where they are received. Records are always opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reception {
+    /// They are copied into a buffer.
+    #[default]
+    Copied,
+    /// Their pages are mapped (`TCP_ZEROCOPY_RECEIVE`), where that is possible.
+    Mapped,
+    /// The kernel throws them away without copying them (`MSG_TRUNC`): the lower bound of what receiving costs.
+    Discarded,
+}
+
+impl Reception {
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Copied => "copied",
+            Self::Mapped => "mapped",
+            Self::Discarded => "discarded",
+        }
+    }
+}
+
 /// Which way the bytes go, as the client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -78,6 +127,16 @@ impl Direction {
             Self::Send => true,
             Self::Receive => false,
             Self::Both => connection < streams,
+        }
+    }
+
+    /// For each way that bytes go, whether the client sends.
+    #[must_use]
+    pub fn ways(self) -> &'static [bool] {
+        match self {
+            Self::Send => &[true],
+            Self::Receive => &[false],
+            Self::Both => &[true, false],
         }
     }
 }
@@ -130,6 +189,10 @@ pub struct StreamPlan {
     /// What opens their records where they are received: [`StreamEngine::User`] or [`StreamEngine::Kernel`]. Of no meaning in the
     /// clear.
     pub receive_engine: StreamEngine,
+    /// How memory is lent to be sent without a copy; without it, what is sent is copied.
+    pub zero_copy_send: Option<ZeroCopySend>,
+    /// What becomes of bytes in the clear where they are received.
+    pub reception: Reception,
     /// The version of TLS.
     pub version: Version,
     /// The cipher; without one what is best on this machine.
@@ -165,6 +228,8 @@ impl StreamPlan {
             direction: Direction::Send,
             engine: StreamEngine::Plain,
             receive_engine: StreamEngine::User,
+            zero_copy_send: None,
+            reception: Reception::Copied,
             version: Version::Tls13,
             cipher: None,
             rate_bits: None,
@@ -205,6 +270,18 @@ impl StreamPlan {
         if self.rate_bits == Some(0) {
             return wrong("the rate has to be above 0".to_owned());
         }
+        check_copies(self.engine, self.zero_copy_send, self.reception).map_err(StreamError::Plan)?;
+        if self.zero_copy_send.is_some() && self.send_file.is_some() && !self.engine.is_tls() {
+            return wrong(
+                "--sendfile sends a file's pages without a copy: leave --zero-copy-send out".to_owned(),
+            );
+        }
+        if self.reception == Reception::Discarded && self.verify {
+            return wrong(
+                "--discard throws bytes away unread, so --verify cannot compare them: leave one of them out"
+                    .to_owned(),
+            );
+        }
         if self.send_file.is_some() && self.direction != Direction::Send {
             return wrong("--sendfile is a file of the client: it goes with --send alone".to_owned());
         }
@@ -212,6 +289,34 @@ impl StreamPlan {
             return wrong("--verify knows no file's bytes: leave --sendfile out".to_owned());
         }
         Ok(())
+    }
+}
+
+/// Whether an engine can do without the copies that are to be spared.
+///
+/// # Errors
+/// Why it cannot, in words for the command line.
+pub(crate) fn check_copies(
+    engine: StreamEngine,
+    zero_copy_send: Option<ZeroCopySend>,
+    reception: Reception,
+) -> Result<(), String> {
+    if zero_copy_send.is_some() && matches!(engine, StreamEngine::Kernel | StreamEngine::Nic) {
+        return Err(format!(
+            "--zero-copy-send does not go with --engine {}: kernel TLS takes no memory that is lent to it (MSG_ZEROCOPY is \
+             refused with EOPNOTSUPP); --sendfile spares the copy there",
+            engine.name()
+        ));
+    }
+    match reception {
+        Reception::Mapped if engine.is_tls() => Err(
+            "--zero-copy-receive is for --engine plain: records have to be opened, and pages that are mapped cannot be written to"
+                .to_owned(),
+        ),
+        Reception::Discarded if engine.is_tls() => Err(
+            "--discard is for --engine plain: what is inside of records that nobody opens is not known".to_owned(),
+        ),
+        _ => Ok(()),
     }
 }
 
@@ -236,6 +341,7 @@ mod tests {
         let plan = StreamPlan::new("h", 1);
         assert!(plan.check().is_ok());
         let file = Some(PathBuf::from("f"));
+        let lent = Some(ZeroCopySend::MsgZerocopy);
         for (wrong, said) in [
             (StreamPlan { streams: 0, ..plan.clone() }, "1 to 10000"),
             (StreamPlan { streams: 10_001, ..plan.clone() }, "1 to 10000"),
@@ -244,7 +350,22 @@ mod tests {
             (StreamPlan { amount: Amount::Bytes(3), streams: 4, ..plan.clone() }, "too few"),
             (StreamPlan { rate_bits: Some(0), ..plan.clone() }, "above 0"),
             (StreamPlan { send_file: file.clone(), direction: Direction::Both, ..plan.clone() }, "--send"),
-            (StreamPlan { send_file: file, verify: true, ..plan.clone() }, "--verify"),
+            (StreamPlan { send_file: file.clone(), verify: true, ..plan.clone() }, "--verify"),
+            (
+                StreamPlan { send_file: file, zero_copy_send: lent, ..plan.clone() },
+                "leave --zero-copy-send out",
+            ),
+            (StreamPlan { engine: StreamEngine::Kernel, zero_copy_send: lent, ..plan.clone() }, "EOPNOTSUPP"),
+            (StreamPlan { engine: StreamEngine::Nic, zero_copy_send: lent, ..plan.clone() }, "--engine nic"),
+            (
+                StreamPlan { engine: StreamEngine::User, reception: Reception::Mapped, ..plan.clone() },
+                "opened",
+            ),
+            (
+                StreamPlan { engine: StreamEngine::User, reception: Reception::Discarded, ..plan.clone() },
+                "--discard",
+            ),
+            (StreamPlan { verify: true, reception: Reception::Discarded, ..plan.clone() }, "--verify cannot"),
         ] {
             let told = wrong.check().unwrap_err().to_string();
             assert!(told.contains(said), "{told}");

@@ -1,6 +1,7 @@
 //! What a run found out.
 
-use crate::plan::{Amount, Direction, StreamEngine};
+use crate::plan::{Amount, Direction, Reception, StreamEngine, ZeroCopySend};
+use linerate_engine::zero_copy::Counts;
 use linerate_os::tcp_info::TcpPath;
 use serde::{Deserialize, Serialize};
 
@@ -26,10 +27,59 @@ pub struct StreamEnd {
     pub tls: Option<String>,
     /// What made, or opened, the records, and how that is known.
     pub carried_by: String,
+    /// What was sent without a copy; nothing where that was not asked for.
+    pub lent: Option<LentReport>,
+    /// What was received without a copy; nothing where that was not asked for.
+    pub mapped: Option<MappedReport>,
     /// The offset of the first byte that was not what it had to be; nothing where all were, or none was verified.
     pub wrong_at: Option<u64>,
     /// Why it ended before it was to.
     pub fault: Option<String>,
+}
+
+/// What came of memory that was lent to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LentReport {
+    /// How it was lent.
+    pub by: ZeroCopySend,
+    /// Sends that lent memory.
+    pub sends: u64,
+    /// Those that the kernel has completed.
+    pub completed: u64,
+    /// Those of the completed ones for which the kernel copied the memory after all.
+    pub copied: u64,
+    /// Sends that the kernel was given a copy for, as it took no loan (`ENOBUFS`). Not among `sends`.
+    pub refused: u64,
+}
+
+impl LentReport {
+    pub(crate) fn new(by: ZeroCopySend, counts: Counts) -> Self {
+        let Counts { sends, completed, copied, refused } = counts;
+        Self { by, sends, completed, copied, refused }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            by: self.by,
+            sends: self.sends + other.sends,
+            completed: self.completed + other.completed,
+            copied: self.copied + other.copied,
+            refused: self.refused + other.refused,
+        }
+    }
+}
+
+/// How much was received without a copy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MappedReport {
+    /// Bytes whose pages were mapped.
+    pub mapped_bytes: u64,
+    /// Bytes that were copied.
+    pub copied_bytes: u64,
+    /// Why, where half of all bytes or more were copied.
+    pub obstacle: Option<String>,
 }
 
 /// A path, from [`TcpPath`].
@@ -131,6 +181,22 @@ impl EndReport {
         self.of(sends).filter_map(|stream| stream.path).map(|path| u64::from(path.retransmits)).sum()
     }
 
+    /// What all of its streams lent, if they did.
+    #[must_use]
+    pub fn lent(&self) -> Option<LentReport> {
+        self.streams.iter().filter_map(|stream| stream.lent).reduce(LentReport::and)
+    }
+
+    /// What all of its streams mapped, if they were to, with the first obstacle.
+    #[must_use]
+    pub fn mapped(&self) -> Option<MappedReport> {
+        self.streams.iter().filter_map(|stream| stream.mapped.clone()).reduce(|sum, stream| MappedReport {
+            mapped_bytes: sum.mapped_bytes + stream.mapped_bytes,
+            copied_bytes: sum.copied_bytes + stream.copied_bytes,
+            obstacle: sum.obstacle.or(stream.obstacle),
+        })
+    }
+
     fn of(&self, sends: bool) -> impl Iterator<Item = &StreamEnd> {
         self.streams.iter().filter(move |stream| stream.sends == sends)
     }
@@ -196,6 +262,10 @@ pub struct StreamReport {
     pub engine: StreamEngine,
     /// What opened their records.
     pub receive_engine: StreamEngine,
+    /// How memory was lent where they were sent.
+    pub zero_copy_send: Option<ZeroCopySend>,
+    /// What became of them where they were received in the clear.
+    pub reception: Reception,
     /// Which way they went.
     pub direction: Direction,
     /// Streams each way.

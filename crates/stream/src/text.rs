@@ -1,8 +1,8 @@
 //! A run for people, in the form that users of iperf3 know: a line for each stream and interval, sums, then both ends.
 
 use crate::{
-    plan::{Amount, Direction, StreamEngine},
-    report::{Connected, EndReport, Interval, PathReport, StreamReport},
+    plan::{Amount, Direction, Reception, StreamEngine},
+    report::{Connected, EndReport, Interval, LentReport, MappedReport, PathReport, StreamReport},
 };
 use linerate_figures::figure;
 use std::fmt::Write;
@@ -142,7 +142,7 @@ impl Text {
             }
         }
         if self.streams > 1 {
-            for &sends in crate::client::ways(self.direction) {
+            for &sends in self.direction.ways() {
                 let of_way = || interval.streams.iter().filter(|stream| stream.sends == sends);
                 let bytes = of_way().map(|stream| stream.bytes).sum();
                 let retransmits: u64 =
@@ -183,7 +183,7 @@ impl Text {
             }
         }
         if self.streams > 1 {
-            for &sends in crate::client::ways(self.direction) {
+            for &sends in self.direction.ways() {
                 let name = sum_label(sends, self.is_both());
                 let ends = [Some(&report.local), report.remote.as_ref()];
                 let (sender, receiver) = if sends { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
@@ -313,6 +313,21 @@ fn conditions(report: &StreamReport) -> String {
             ),
         );
     }
+    for (end, name) in [(Some(&report.local), "here"), (report.remote.as_ref(), "listener")] {
+        let Some(end) = end else { continue };
+        if let Some(lent) = end.lent() {
+            line("zero-copy", &lent_words(lent, name));
+        }
+        if let Some(mapped) = end.mapped() {
+            line("zero-copy", &mapped_words(&mapped, name));
+        }
+    }
+    if report.reception == Reception::Discarded {
+        line(
+            "discarded",
+            "received bytes were neither copied nor looked at: the lower bound of what receiving costs",
+        );
+    }
     if report.verified && report.faults.is_empty() {
         line("verified", "every byte is the one that it had to be");
     }
@@ -326,6 +341,38 @@ fn conditions(report: &StreamReport) -> String {
         line("fault", fault);
     }
     text
+}
+
+/// What came of memory that an end lent.
+fn lent_words(lent: LentReport, name: &str) -> String {
+    let LentReport { by, sends, completed, copied, refused } = lent;
+    let outstanding = match sends - completed {
+        0 => "all completed".to_owned(),
+        outstanding => format!("{outstanding} not completed"),
+    };
+    let mut text = format!("{name}: {sends} sends by {}, {outstanding}", by.name());
+    if completed > 0 {
+        let share = copied as f64 * 100.0 / completed as f64;
+        let _ = write!(text, "; the kernel copied {} % after all", figure(share, 3));
+        if copied > 0 {
+            text.push_str(" (loopback, veth and adapters without scatter-gather need copies)");
+        }
+    }
+    if refused > 0 {
+        let _ = write!(
+            text,
+            "; {refused} more were given copies of, as the kernel took no loan (net.core.optmem_max, ulimit -l)"
+        );
+    }
+    text
+}
+
+/// What an end received without a copy.
+fn mapped_words(mapped: &MappedReport, name: &str) -> String {
+    let all_bytes = mapped.mapped_bytes + mapped.copied_bytes;
+    let share = mapped.mapped_bytes as f64 * 100.0 / all_bytes.max(1) as f64;
+    let obstacle = mapped.obstacle.as_ref().map_or(String::new(), |obstacle| format!(": {obstacle}"));
+    format!("{name}: {} % of what was received was mapped{obstacle}", figure(share, 3))
 }
 
 #[cfg(test)]

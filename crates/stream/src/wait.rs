@@ -43,11 +43,20 @@ pub(crate) fn for_bytes(socket: &impl AsFd) -> io::Result<()> {
 }
 
 fn without_end(socket: &impl AsFd, flags: PollFlags) -> io::Result<()> {
+    for_any(socket, flags).map(|_| ())
+}
+
+/// Waits until the socket is ready in one of these ways, or has failed or messages in its error queue, and tells in which.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn for_any(socket: &impl AsFd, flags: PollFlags) -> io::Result<PollFlags> {
     loop {
-        match poll(&mut [PollFd::new(socket, flags)], None) {
+        let mut sockets = [PollFd::new(socket, flags)];
+        match poll(&mut sockets, None) {
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
-            Ok(_) => return Ok(()),
+            Ok(_) => return Ok(sockets[0].revents()),
         }
     }
 }

@@ -114,7 +114,10 @@ fn greeting(bytes: &[u8]) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_stream::plan::{Amount, Cipher, Direction, StreamEngine, Version};
+    use linerate_stream::{
+        control::message::PROTOCOL_VERSION,
+        plan::{Amount, Cipher, Direction, Reception, StreamEngine, Version, ZeroCopySend},
+    };
     use std::{fs, path::Path};
 
     fn framed(kind: u8, messages: &[Message]) -> Vec<u8> {
@@ -127,7 +130,7 @@ mod tests {
     #[test]
     fn the_seeds_are_of_this_version() {
         let nonce = Hexadecimal([1; 32]);
-        let hello = Message::Hello { version: 1, nonce };
+        let hello = Message::Hello { version: PROTOCOL_VERSION, nonce };
         let secret = Secret::new(SECRET).unwrap();
         let bond = Bond { client_nonce: &nonce.0, listener_nonce: &LISTENER_NONCE, certificate: CERTIFICATE };
         let proof = Message::Proof { proof: Some(Hexadecimal(secret.prove(Prover::Client, bond))) };
@@ -136,6 +139,8 @@ mod tests {
             direction: Direction::Both,
             engine: StreamEngine::User,
             receive_engine: StreamEngine::Kernel,
+            zero_copy_send: Some(ZeroCopySend::MsgZerocopy),
+            reception: Reception::Mapped,
             version: Version::Tls13,
             cipher: Some(Cipher::Aes256Gcm),
             io_bytes: 131_072,

@@ -7,6 +7,7 @@ use std::{
     io::{BufRead, BufReader, Read},
     path::Path,
     process::{Child, ChildStdout, Command, Stdio},
+    time::Duration,
 };
 
 fn start(state: &Path, words: &[&str]) -> (Child, BufReader<ChildStdout>) {
@@ -39,6 +40,51 @@ fn line_with(said: &mut BufReader<ChildStdout>, words: &str) {
         }
         before.push_str(&next);
     }
+}
+
+/// INV-LENT-1, with a receiver that is stopped again and again: what is lent lies in the sender's socket meanwhile, and every
+/// byte is compared when it comes.
+#[test]
+fn nothing_that_is_lent_is_written_to_while_a_receiver_is_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut listener, mut told) = start(folder.path(), &["--listen", "127.0.0.1:0"]);
+    let address = line(&mut told).trim().replace("listening on ", "");
+    for engine in ["plain", "user"] {
+        let words = [
+            &address,
+            "--engine",
+            engine,
+            "--zero-copy-send",
+            "--verify",
+            "-n",
+            "60000001",
+            "-l",
+            "30001",
+            "-w",
+            "64K",
+            "-P",
+            "2",
+            "-i",
+            "100ms",
+        ];
+        let (mut client, mut said) = start(folder.path(), &words);
+        // Shorter than what a machine that has died is told by.
+        for _ in 0..3 {
+            kill_process(Pid::from_child(&listener), Signal::STOP).expect("it runs");
+            std::thread::sleep(Duration::from_millis(150));
+            kill_process(Pid::from_child(&listener), Signal::CONT).expect("it runs");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let mut report = String::new();
+        said.read_to_string(&mut report).expect("it is text");
+        assert!(client.wait().expect("it ends").success(), "{engine}: {report}");
+        for words in ["every byte is the one that it had to be", "exactly 60000001 each way", "all completed"]
+        {
+            assert!(report.contains(words), "{engine}: {words}: {report}");
+        }
+    }
+    listener.kill().expect("it runs");
+    let _ = listener.wait();
 }
 
 /// Ctrl-C prints what was measured; the listener that is killed in mid-run is told.

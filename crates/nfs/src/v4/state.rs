@@ -195,7 +195,7 @@ impl Table {
 }
 
 /// Numbers that cannot be foreseen without the seed. An identifier is no secret in NFS: where sessions are not tied to their
-/// client by stronger means (SP4_NONE), whoever sees one may use it. This only keeps them from being counted through.
+/// client by stronger means (SP4_NONE), any client that sees one may use it. This only keeps them from being counted through.
 fn hash(seed: u128, number: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     (seed, number).hash(&mut hasher);

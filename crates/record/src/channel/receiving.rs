@@ -44,7 +44,7 @@ impl<K: KeySource> Channel<K> {
     }
 
     fn opener(&mut self) -> Result<&mut Opener, RecordError> {
-        match &mut self.receiving {
+        match &mut self.directions.receiving {
             Receiving::Here(opener) => Ok(opener),
             Receiving::Elsewhere { .. } => Err(RecordError::Misuse(OPENED_ELSEWHERE)),
         }
@@ -83,7 +83,7 @@ impl<K: KeySource> Channel<K> {
         now_ms: u64,
         install: impl FnOnce(&Handover<'_>) -> Result<(), E>,
     ) -> Result<Event, HandOverFault<E>> {
-        match &self.receiving {
+        match &self.directions.receiving {
             Receiving::Here(_) => {
                 return Err(HandOverFault::NotReady(RecordError::Misuse("records are opened here")));
             }
@@ -130,8 +130,8 @@ impl<K: KeySource> Channel<K> {
         payload: &[u8],
         now_ms: u64,
     ) -> Result<Meaning, RecordError> {
-        let is_partial =
-            self.reader.is_partial() || self.tickets.as_ref().is_some_and(|tickets| tickets.is_partial());
+        let is_partial = self.directions.reader.is_partial()
+            || self.directions.tickets.as_ref().is_some_and(|tickets| tickets.is_partial());
         if is_partial && content_type != ContentType::Handshake {
             return Err(RecordError::UnexpectedMessage("another record inside a handshake message"));
         }
@@ -145,10 +145,10 @@ impl<K: KeySource> Channel<K> {
             }
         };
         // A part of a wish to renegotiate is something: there is one such message in a connection, and it has a bound.
-        let is_part = content_type == ContentType::Handshake && self.renegotiation.is_partial();
+        let is_part = content_type == ContentType::Handshake && self.directions.renegotiation.is_partial();
         let carries_nothing = matches!(meaning, Meaning::Event(Event::Nothing)) && !is_part;
-        self.idle_records = if carries_nothing { self.idle_records + 1 } else { 0 };
-        if self.idle_records > IDLE_RECORDS_LIMIT {
+        self.directions.idle_records = if carries_nothing { self.directions.idle_records + 1 } else { 0 };
+        if self.directions.idle_records > IDLE_RECORDS_LIMIT {
             return Err(RecordError::UnexpectedMessage("one empty record after another"));
         }
         Ok(meaning)
@@ -156,8 +156,8 @@ impl<K: KeySource> Channel<K> {
 
     /// The key that follows the peer's update is in use.
     fn key_update_taken(&mut self, request: KeyUpdateRequest) -> Event {
-        self.updates.received += 1;
-        self.update_owed |= request == KeyUpdateRequest::Requested;
+        self.directions.updates.received += 1;
+        self.directions.update_owed |= request == KeyUpdateRequest::Requested;
         Event::KeyUpdate(request)
     }
 
@@ -178,19 +178,19 @@ impl<K: KeySource> Channel<K> {
     fn receive_handshake(&mut self, payload: &[u8], now_ms: u64) -> Result<Meaning, RecordError> {
         if self.version() == Version::Tls12 {
             // RFC 5246 7.2.2: renegotiation is refused by a warning; a peer that insists is cut.
-            let is_asked_for = self.renegotiation.read(payload)?;
+            let is_asked_for = self.directions.renegotiation.read(payload)?;
             return Ok(Meaning::Event(if is_asked_for {
                 Event::RenegotiationRefused
             } else {
                 Event::Nothing
             }));
         }
-        let request = match &mut self.tickets {
-            Some(tickets) => tickets.read(payload, &mut self.reader, &mut self.keys)?,
-            None => self.reader.read(payload)?,
+        let request = match &mut self.directions.tickets {
+            Some(tickets) => tickets.read(payload, &mut self.directions.reader, &mut self.keys)?,
+            None => self.directions.reader.read(payload)?,
         };
         let Some(request) = request else { return Ok(Meaning::Event(Event::Nothing)) };
-        if !self.rate.admit(now_ms) {
+        if !self.directions.rate.admit(now_ms) {
             return Err(RecordError::TooManyKeyUpdates);
         }
         Ok(Meaning::KeyUpdate(request))
@@ -210,21 +210,21 @@ impl<K: KeySource> Channel<K> {
         &mut self,
         switch: impl FnOnce(&Handover<'_>) -> Result<(), E>,
     ) -> Result<(), HandOverFault<E>> {
-        let Receiving::Here(opener) = &self.receiving else {
+        let Receiving::Here(opener) = &self.directions.receiving else {
             return Err(HandOverFault::NotReady(RecordError::Misuse("it was handed over already")));
         };
         let handover = opener.handover().map_err(HandOverFault::NotReady)?;
         switch(&handover).map_err(HandOverFault::Refused)?;
         let layout = opener.layout();
         drop(handover);
-        self.receiving = Receiving::Elsewhere { layout, failed: false };
+        self.directions.receiving = Receiving::Elsewhere { layout, failed: false };
         Ok(())
     }
 
     /// The kernel refused a record: nothing that comes behind it counts (INV-OPEN-1). Of no effect where records are
     /// opened here, which notes that by itself.
     pub fn fail_receiving(&mut self) {
-        if let Receiving::Elsewhere { failed, .. } = &mut self.receiving {
+        if let Receiving::Elsewhere { failed, .. } = &mut self.directions.receiving {
             *failed = true;
         }
     }
@@ -234,19 +234,19 @@ impl<K> Channel<K> {
     /// Whether the receiving key was kept, so that the direction can be handed over ([`Opener::keeping`]).
     #[must_use]
     pub fn keeps_receiving_key(&self) -> bool {
-        matches!(&self.receiving, Receiving::Here(opener) if opener.keeps_key())
+        matches!(&self.directions.receiving, Receiving::Here(opener) if opener.keeps_key())
     }
 
     /// Whether the kernel opens the records that arrive.
     #[must_use]
     pub fn receiving_is_handed_over(&self) -> bool {
-        matches!(self.receiving, Receiving::Elsewhere { .. })
+        matches!(self.directions.receiving, Receiving::Elsewhere { .. })
     }
 
     /// Where the parts of the records that arrive stand.
     #[must_use]
     pub fn incoming_layout(&self) -> Layout {
-        match &self.receiving {
+        match &self.directions.receiving {
             Receiving::Here(opener) => opener.layout(),
             Receiving::Elsewhere { layout, .. } => *layout,
         }

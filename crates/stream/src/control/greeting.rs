@@ -127,6 +127,8 @@ mod tests {
     fn another_version_is_told() {
         let hello = Message::Hello { version: PROTOCOL_VERSION + 1, nonce: Hexadecimal([1; 32]) };
         let step = Greeting::new(None, "", [2; 32]).take(&hello);
-        assert!(matches!(step, Step::Refuse(Message::Refused { reason }) if reason.contains("version 1")));
+        assert!(
+            matches!(step, Step::Refuse(Message::Refused { reason }) if reason.contains("speaks version 2 of"))
+        );
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::{
     data::Engines,
-    plan::{Amount, Cipher, Direction, StreamEngine, Version},
+    plan::{Amount, Cipher, Direction, Reception, StreamEngine, Version, ZeroCopySend},
     report::EndReport,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::fmt;
 
 /// The version of this protocol. Both ends have to have the same.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// Bytes that are written as hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -119,6 +119,10 @@ pub struct Request {
     pub engine: StreamEngine,
     /// What opens their records, where they are received.
     pub receive_engine: StreamEngine,
+    /// How memory is lent where the bytes are sent.
+    pub zero_copy_send: Option<ZeroCopySend>,
+    /// What becomes of bytes in the clear where they are received.
+    pub reception: Reception,
     /// The version of TLS: "1.2" or "1.3".
     #[serde(with = "version")]
     pub version: Version,
@@ -195,6 +199,8 @@ mod tests {
             direction: Direction::Both,
             engine: StreamEngine::User,
             receive_engine: StreamEngine::Kernel,
+            zero_copy_send: Some(ZeroCopySend::IoUring),
+            reception: Reception::Mapped,
             version: Version::Tls12,
             cipher: Some(Cipher::ChaCha20Poly1305),
             io_bytes: 4096,

@@ -1,7 +1,7 @@
 //! What a stream's connection begins with: a mark, and a token that is good for one connection of one run.
 //!
-//! The tokens of a run are made from a key that its control connection carried under encryption. Somebody who watches the
-//! wire sees a token when it is used, and then it is of no use any more.
+//! The tokens of a run are made from a key that its control connection carried under encryption. An observer of
+//! the wire sees a token only when it is used, and then it is no longer valid.
 
 use aws_lc_rs::hmac;
 

@@ -1,10 +1,10 @@
 //! What both ends know, and how each proves it without saying it.
 //!
-//! A proof is an HMAC (RFC 2104, SHA-256) by the secret over who proves it, both ends' nonces and the fingerprint of the
-//! certificate that the listener shows and the client sees. A proof is of no use to another connection, which has other
-//! nonces; nor to somebody in between, who has to show the client another certificate (the binding that RFC 5929 section 4
-//! calls `tls-server-end-point`). The client proves first: a stranger who connects learns nothing that he could guess
-//! secrets with.
+//! A proof is an HMAC (RFC 2104, SHA-256) by the secret over the role of the proving end, both ends' nonces and the
+//! fingerprint of the certificate that the listener shows and the client sees. A proof is of no use to another connection, which has other
+//! nonces; nor to a man in the middle, which has to show the client another certificate (the binding that RFC 5929 section 4
+//! calls `tls-server-end-point`). The client proves first: a stranger that connects learns nothing by which secrets could
+//! be guessed.
 
 use crate::{StreamError, keymakers};
 use aws_lc_rs::{hmac, rand};

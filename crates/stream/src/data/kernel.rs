@@ -43,7 +43,7 @@ pub(crate) struct KernelSending {
 }
 
 impl KernelSending {
-    /// Hands the sending side over, and asks who has it.
+    /// Hands the sending side over, and asks the kernel what carries it.
     ///
     /// # Errors
     /// It cannot be carried as `wanted`, the kernel or the adapter: why, in words.

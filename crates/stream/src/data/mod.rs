@@ -1,18 +1,22 @@
 //! A stream: the thread that sends or receives it, and what it found.
 
 mod kernel;
+mod lend;
 mod protection;
 mod receive;
 mod send;
 
+pub(crate) use lend::check as check_lending;
 pub(crate) use protection::{Engines, Protected};
 
 use crate::{
+    control::message::Request,
     group::{Group, Lane, Opened},
-    report::{CpuTime, StreamEnd},
+    plan::{Reception, ZeroCopySend},
+    report::{CpuTime, LentReport, MappedReport, StreamEnd},
 };
 use linerate_engine::pattern::{Mismatch, Pattern};
-use linerate_os::{processor, usage};
+use linerate_os::{pages::Pages, processor, usage};
 use rustix::net::sockopt;
 use std::{
     fs::File,
@@ -41,6 +45,10 @@ pub(crate) struct Job {
     pub(crate) verify_seed: Option<u64>,
     /// What is sent, unless it is a pattern.
     pub(crate) content: Content,
+    /// How memory is lent where bytes are sent.
+    pub(crate) zero_copy_send: Option<ZeroCopySend>,
+    /// What becomes of bytes in the clear where they are received.
+    pub(crate) reception: Reception,
     /// Threads run there, in turn.
     pub(crate) cpus: Vec<usize>,
     /// Streams of this end.
@@ -52,13 +60,22 @@ pub(crate) struct Job {
 pub(crate) enum Content {
     /// The same bytes again and again.
     Memory(Arc<[u8]>),
+    /// The same, in pages that the kernel is lent.
+    Pages(Arc<Pages>),
     /// A file of so many bytes, again and again.
     File(File, u64),
 }
 
 impl Content {
-    /// Bytes for I/Os of this size: of no meaning, but not all alike.
-    pub(crate) fn memory(io_bytes: usize) -> Self {
+    /// Bytes for I/Os of a request's size: of no meaning, but not all alike.
+    pub(crate) fn memory(request: &Request) -> Self {
+        let io_bytes = request.io_bytes as usize;
+        // What is sealed is lent as it is sealed.
+        if request.zero_copy_send.is_some() && !request.engine.is_tls() {
+            let mut pages = Pages::allocated(io_bytes);
+            Pattern::new(0).fill(0, &mut pages);
+            return Self::Pages(Arc::new(pages));
+        }
         let mut bytes = vec![0; io_bytes];
         Pattern::new(0).fill(0, &mut bytes);
         Self::Memory(bytes.into())
@@ -86,6 +103,10 @@ struct Moved {
     bytes: u64,
     calls: u64,
     wrong: Option<Mismatch>,
+    /// What was sent without a copy.
+    lent: Option<LentReport>,
+    /// What was received without a copy.
+    mapped: Option<MappedReport>,
 }
 
 /// A stream's thread.
@@ -168,6 +189,8 @@ fn run(
     end.congestion = sockopt::tcp_congestion(&lane.socket).ok();
     end.bytes = outcome.moved.bytes;
     end.calls = outcome.moved.calls;
+    end.lent = outcome.moved.lent;
+    end.mapped = outcome.moved.mapped;
     end.wrong_at = outcome.moved.wrong.map(|wrong| wrong.offset);
     // A connection that this end has cut fails because of that.
     end.fault = outcome.fault.filter(|_| !group.is_cut());

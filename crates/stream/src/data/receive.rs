@@ -6,11 +6,13 @@ use crate::{
     handshake::Secured,
     keys::Keys,
     pacer::Pacer,
+    plan::Reception,
+    report::MappedReport,
     wait,
 };
 use linerate_engine::{
     pattern::Pattern,
-    receive::{Arrival, Connection, End, Fault, user::Incoming},
+    receive::{Arrival, Connection, End, Fault, mapped, plain, user::Incoming},
 };
 use linerate_os::{
     kernel_tls::System,
@@ -26,6 +28,8 @@ use std::{
 
 /// What a TLS stream reads at once, at least and at most: many records, whatever the I/O size of the sender.
 const TLS_READ_BYTES: (usize, usize) = (64 * 1024, 256 * 1024);
+/// What is mapped at once, at least.
+const LEAST_MAPPING_BYTES: usize = 256 * 1024;
 /// The kernel wakes a receiver for at least so many bytes, and need not wait for more: fewer wake-ups cost less.
 const LOW_WATER_BYTES: (usize, usize) = (64 * 1024, 128 * 1024);
 
@@ -43,7 +47,13 @@ pub(super) fn run(lane: &Lane, protection: Protection, job: &Job, group: &Group,
     let tls_read_bytes = job.buffer_bytes(job.io_bytes.clamp(least, most));
     let waits_for_more = !matches!(protection, Protection::KernelReceiving(_));
     let received = receiver.prepare(job, waits_for_more).and_then(|()| match protection {
-        Protection::Plain => receiver.receive_plain(job.buffer_bytes(job.io_bytes)),
+        Protection::Plain => match job.reception {
+            Reception::Copied => receiver.receive_plain(job.buffer_bytes(job.io_bytes)),
+            Reception::Mapped => {
+                receiver.receive_mapped(job.buffer_bytes(job.io_bytes.max(LEAST_MAPPING_BYTES)))
+            }
+            Reception::Discarded => receiver.discard(job.buffer_bytes(job.io_bytes)),
+        },
         Protection::User(secured) => receiver.receive_records(*secured, tls_read_bytes),
         Protection::KernelReceiving(kernel) => receiver.receive_opened(*kernel, tls_read_bytes),
         Protection::KernelSending(_) => Err("it was made ready to send".to_owned()),
@@ -84,6 +94,46 @@ impl Receiver<'_> {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+
+    /// The pages that segments arrived in are mapped; what cannot be mapped is copied.
+    fn receive_mapped(&mut self, read_bytes: usize) -> Result<(), String> {
+        let socket = self.lane.socket.as_fd();
+        let mut incoming = mapped::Incoming::new(socket, read_bytes, read_bytes).map_err(|error| {
+            format!("received pages cannot be mapped (TCP_ZEROCOPY_RECEIVE, Linux 4.18): {error}")
+        })?;
+        let mut receive = || {
+            loop {
+                self.wait_for_turn();
+                let (moved, pattern) = (&mut self.moved, self.pattern);
+                let arrival = incoming.turn(socket, |bytes| take(moved, pattern, bytes));
+                if self.arrived(arrival)? {
+                    return Ok(());
+                }
+            }
+        };
+        let received = receive();
+        self.moved.mapped = Some(MappedReport {
+            mapped_bytes: incoming.mapped_bytes(),
+            copied_bytes: incoming.copied_bytes(),
+            obstacle: incoming.obstacle(socket).map(|obstacle| obstacle.to_string()),
+        });
+        received
+    }
+
+    /// What comes is counted, and thrown away.
+    fn discard(&mut self, read_bytes: usize) -> Result<(), String> {
+        let mut scratch = vec![0; read_bytes];
+        loop {
+            self.wait_for_turn();
+            let arrival = plain::turn_discarding(self.lane.socket.as_fd(), &mut scratch);
+            if let Ok(Arrival::Came { data_bytes, .. }) = arrival {
+                self.moved.bytes += data_bytes;
+            }
+            if self.arrived(arrival)? {
+                return Ok(());
             }
         }
     }

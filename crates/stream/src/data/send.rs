@@ -1,17 +1,25 @@
 //! The sending end of a stream: one I/O after the other into the engine that carries it.
 
-use super::{Content, Job, LOOK, Moved, Outcome, kernel::KernelSending, protection::Protection};
+use super::{
+    Content, Job, LOOK, Moved, Outcome,
+    kernel::KernelSending,
+    lend::{self, LentSealing, Loan},
+    protection::Protection,
+};
 use crate::{
     group::{Group, Lane},
     keys::Keys,
     pacer::Pacer,
+    plan::ZeroCopySend,
+    report::LentReport,
     wait,
 };
 use linerate_engine::{
     Fault, FileRange, Piece, Queue, SharedBytes, Turn,
+    batches::BatchEnd,
     pattern::Pattern,
     plain::{self, LastPage},
-    sealing::{BatchEnd, Passed, Sealing},
+    sealing::{Passed, Sealing},
     source::{Change, OpenFile},
 };
 use linerate_os::{
@@ -19,8 +27,15 @@ use linerate_os::{
     kernel_tls::System,
     socket::{self, Follows},
 };
-use linerate_record::AlertDescription;
-use std::{io, os::fd::AsFd, rc::Rc, sync::Arc, thread, time::Instant};
+use linerate_record::{AlertDescription, Channel};
+use std::{
+    io,
+    os::fd::AsFd,
+    rc::Rc,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 /// `user_engine.batch` of the server, if nobody says otherwise.
 const LARGEST_BATCH_BYTES: usize = 256 * 1024;
@@ -39,63 +54,101 @@ pub(super) fn run(
     began: Instant,
 ) -> Outcome {
     let mut moved = Moved::default();
-    let fault = send_all(lane, protection, limit_bytes, job, group, began, &mut moved).err();
-    Outcome { moved, fault: fault.map(|fault| words(&fault)) }
+    let io_bytes =
+        if job.verify_seed.is_some() { job.io_bytes.min(PATTERN_PART_BYTES) } else { job.io_bytes };
+    let mut course = Course {
+        group,
+        limit_bytes,
+        io_bytes,
+        pacer: job.rate_bits.map(|rate_bits| Pacer::new(began, rate_bits)),
+    };
+    let sent = match (protection, job.zero_copy_send) {
+        (Protection::Plain, Some(by)) => lend_all(lane, by, job, &mut course, &mut moved),
+        (protection, _) => send_all(lane, protection, job, &mut course, &mut moved),
+    };
+    Outcome { moved, fault: sent.err().map(|fault| words(&fault)) }
+}
+
+/// One I/O after the other, as they are due.
+pub(super) struct Course<'a> {
+    group: &'a Group,
+    limit_bytes: Option<u64>,
+    io_bytes: usize,
+    pacer: Option<Pacer>,
+}
+
+impl Course<'_> {
+    /// How long the I/O is that follows the first `moved_bytes`. Waits until it is due; `None` once nothing follows.
+    pub(super) fn next(&mut self, moved_bytes: u64) -> Option<usize> {
+        let left_bytes = self.limit_bytes.map_or(u64::MAX, |limit_bytes| limit_bytes - moved_bytes);
+        // At most what fits usize.
+        let now_bytes = left_bytes.min(self.io_bytes as u64) as usize;
+        (now_bytes > 0 && self.wait_for_turn(moved_bytes)).then_some(now_bytes)
+    }
+
+    /// Waits until what follows `bytes` is due. False if the run is over before.
+    fn wait_for_turn(&self, bytes: u64) -> bool {
+        while !self.group.is_stopped() {
+            let delay = self.pacer.map_or(Duration::ZERO, |pacer| pacer.delay(bytes, Instant::now()));
+            if delay.is_zero() {
+                return true;
+            }
+            thread::sleep(delay.min(LOOK));
+        }
+        false
+    }
+}
+
+/// In the clear, by memory that the kernel is lent.
+fn lend_all(
+    lane: &Lane,
+    by: ZeroCopySend,
+    job: &Job,
+    course: &mut Course<'_>,
+    moved: &mut Moved,
+) -> Result<(), Fault> {
+    let loan = match (&job.content, job.pattern(lane)) {
+        (_, Some(pattern)) => {
+            course.io_bytes = job.buffer_bytes(course.io_bytes);
+            Loan::Pattern(pattern, course.io_bytes)
+        }
+        (Content::Pages(pages), None) => Loan::Shared(Arc::clone(pages)),
+        (Content::Memory(_) | Content::File(..), None) => {
+            return Err(Fault::Socket(io::ErrorKind::Unsupported.into()));
+        }
+    };
+    lend::send_plain(lane, course.group, by, loan, job.buffer_bytes(lend::SLOTS_BYTES), course, moved)
 }
 
 fn send_all(
     lane: &Lane,
     protection: Protection,
-    limit_bytes: Option<u64>,
     job: &Job,
-    group: &Group,
-    began: Instant,
+    course: &mut Course<'_>,
     moved: &mut Moved,
 ) -> Result<(), Fault> {
     let mut source =
         Source::of(job, lane, matches!(protection, Protection::User(_))).map_err(Fault::Unreadable)?;
-    let io_bytes =
-        if job.verify_seed.is_some() { job.io_bytes.min(PATTERN_PART_BYTES) } else { job.io_bytes };
-    let pacer = job.rate_bits.map(|rate_bits| Pacer::new(began, rate_bits));
-    let mut carriage = Carriage::of(lane, protection, job.buffer_bytes(LARGEST_BATCH_BYTES.min(io_bytes)))?;
+    let io_bytes = course.io_bytes;
+    let mut carriage = Carriage::of(lane, protection, job, io_bytes)?;
     let mut queue = Queue::default();
-    while !group.is_stopped() {
-        let left_bytes = limit_bytes.map_or(u64::MAX, |limit_bytes| limit_bytes - moved.bytes);
-        // At most what fits usize.
-        let now_bytes = left_bytes.min(io_bytes as u64) as usize;
-        if now_bytes == 0 {
-            break;
+    let mut send = || {
+        while let Some(now_bytes) = course.next(moved.bytes) {
+            source.push(&mut queue, moved.bytes, now_bytes);
+            moved.calls += 1;
+            let before_bytes = moved.bytes;
+            while !queue.is_done() {
+                let turned = carriage.turn(lane, course.group, &mut queue, io_bytes);
+                moved.bytes = before_bytes + (now_bytes as u64 - queue.remaining_bytes());
+                lane.tell(moved.bytes);
+                turned?;
+            }
         }
-        if let Some(pacer) = pacer
-            && !wait_for_turn(pacer, moved.bytes, group)
-        {
-            break;
-        }
-        source.push(&mut queue, moved.bytes, now_bytes);
-        moved.calls += 1;
-        let before_bytes = moved.bytes;
-        while !queue.is_done() {
-            let turned = carriage.turn(lane, &mut queue, io_bytes);
-            moved.bytes = before_bytes + (now_bytes as u64 - queue.remaining_bytes());
-            lane.tell(moved.bytes);
-            turned?;
-        }
-    }
-    carriage.end(lane)
-}
-
-/// Waits until what follows `bytes` is due. False if the run is over before.
-fn wait_for_turn(pacer: Pacer, bytes: u64, group: &Group) -> bool {
-    loop {
-        let delay = pacer.delay(bytes, Instant::now());
-        if delay.is_zero() {
-            return true;
-        }
-        thread::sleep(delay.min(LOOK));
-        if group.is_stopped() {
-            return false;
-        }
-    }
+        carriage.end(lane, course.group)
+    };
+    let sent = send();
+    moved.lent = carriage.lent();
+    sent
 }
 
 /// Where a stream's bytes come from.
@@ -111,6 +164,8 @@ impl Source {
         Ok(match (&job.content, job.pattern(lane)) {
             (_, Some(pattern)) => Self::Pattern(pattern),
             (Content::Memory(memory), None) => Self::Memory(Arc::clone(memory)),
+            // Pages are lent, and not queued.
+            (Content::Pages(_), None) => return Err(io::ErrorKind::Unsupported.into()),
             (Content::File(file, length_bytes), None) => {
                 let file = file.try_clone()?;
                 // As the server has it: sealed from a mapping, in the clear by sendfile.
@@ -147,18 +202,28 @@ impl Source {
 enum Carriage {
     Plain,
     User(Box<Sealing<Keys>>),
+    /// The user engine's batches are lent.
+    Lent(Box<LentSealing>),
     Kernel(Box<KernelSending>),
 }
 
 impl Carriage {
-    fn of(lane: &Lane, protection: Protection, batch_bytes: usize) -> Result<Self, Fault> {
+    fn of(lane: &Lane, protection: Protection, job: &Job, io_bytes: usize) -> Result<Self, Fault> {
+        let batch_bytes = job.buffer_bytes(LARGEST_BATCH_BYTES.min(io_bytes));
         match protection {
             Protection::Plain => Ok(Self::Plain),
             Protection::User(secured) => {
                 // As a TLS listener of the server has it: bytes wait unsealed, not in the kernel.
                 socket::set_not_sent_low_water(&lane.socket, NOT_SENT_LOW_WATER_BYTES)
                     .map_err(Fault::Socket)?;
-                Ok(Self::User(Box::new(Sealing::new(secured.channel, batch_bytes))))
+                let channel = secured.channel;
+                Ok(match job.zero_copy_send {
+                    None => Self::User(Box::new(Sealing::new(channel, batch_bytes))),
+                    Some(by) => {
+                        let slots_bytes = job.buffer_bytes(lend::SLOTS_BYTES);
+                        Self::Lent(Box::new(LentSealing::new(lane, channel, by, batch_bytes, slots_bytes)?))
+                    }
+                })
             }
             Protection::KernelSending(sending) => Ok(Self::Kernel(sending)),
             Protection::KernelReceiving(_) => Err(Fault::Socket(io::ErrorKind::Unsupported.into())),
@@ -166,51 +231,83 @@ impl Carriage {
     }
 
     /// Sends some of the queue, and waits where the socket is full.
-    fn turn(&mut self, lane: &Lane, queue: &mut Queue, io_bytes: usize) -> Result<(), Fault> {
+    fn turn(&mut self, lane: &Lane, group: &Group, queue: &mut Queue, io_bytes: usize) -> Result<(), Fault> {
         let socket = &lane.socket;
-        match self {
+        let cold = match self {
             Self::Plain => {
                 match plain::turn(&System, socket.as_fd(), queue, io_bytes as u64, LastPage::InPlace)? {
-                    Turn::Sent(_) | Turn::KeyUpdate => Ok(()),
-                    Turn::Full(_) => wait::for_room(socket).map_err(Fault::Socket),
-                    Turn::Cold(range) => fetch(&range),
+                    Turn::Sent(_) | Turn::KeyUpdate => None,
+                    Turn::Full(_) => {
+                        wait::for_room(socket).map_err(Fault::Socket)?;
+                        None
+                    }
+                    Turn::Cold(range) => Some(range),
                 }
             }
             Self::User(sealing) => {
                 let wait = || wait::for_room(socket);
                 match sealing.turn(socket, queue, BatchEnd::WithTheQueue, wait)? {
-                    Passed::On => Ok(()),
-                    Passed::Cold(range) => fetch(&range),
+                    Passed::On => None,
+                    Passed::Cold(range) => Some(range),
                 }
             }
-            Self::Kernel(sending) => match sending.turn(socket, queue, io_bytes as u64)? {
-                Some(range) => fetch(&range),
-                None => Ok(()),
-            },
-        }
+            Self::Lent(sealing) => sealing.turn(lane, group, queue)?,
+            Self::Kernel(sending) => sending.turn(socket, queue, io_bytes as u64)?,
+        };
+        cold.map_or(Ok(()), |range| fetch(&range))
     }
 
     /// Tells the other end that nothing follows.
-    fn end(&mut self, lane: &Lane) -> Result<(), Fault> {
-        if let Self::Kernel(sending) = self {
-            sending.end(&lane.socket)?;
-        }
-        if let Self::User(sealing) = self {
-            let mut outgoing = Vec::new();
-            sealing.channel.alert(AlertDescription::CloseNotify, &mut outgoing)?;
-            let mut left = &outgoing[..];
-            while !left.is_empty() {
-                match socket::send(&lane.socket, left, Follows::Nothing) {
-                    Ok(sent) => left = &left[sent..],
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        wait::for_room(&lane.socket).map_err(Fault::Socket)?;
-                    }
-                    Err(error) => return Err(Fault::Socket(error)),
-                }
+    fn end(&mut self, lane: &Lane, group: &Group) -> Result<(), Fault> {
+        match self {
+            Self::Plain => {}
+            Self::User(sealing) => {
+                let closing = closing(&mut sealing.channel)?;
+                send_whole(lane, &closing, || wait::for_room(&lane.socket).map_err(Fault::Socket))?;
             }
+            Self::Lent(sealing) => {
+                let closing = closing(&mut sealing.channel)?;
+                send_whole(lane, &closing, || sealing.wait_for_room(lane))?;
+            }
+            Self::Kernel(sending) => sending.end(&lane.socket)?,
         }
-        socket::finish_sending(&lane.socket).map_err(Fault::Socket)
+        socket::finish_sending(&lane.socket).map_err(Fault::Socket)?;
+        match self {
+            Self::Lent(sealing) => sealing.wait_for_all(lane, group),
+            Self::Plain | Self::User(_) | Self::Kernel(_) => Ok(()),
+        }
     }
+
+    /// What was lent, if anything was to be.
+    fn lent(&self) -> Option<LentReport> {
+        match self {
+            Self::Lent(sealing) => Some(sealing.report()),
+            Self::Plain | Self::User(_) | Self::Kernel(_) => None,
+        }
+    }
+}
+
+/// `close_notify`, sealed.
+fn closing(channel: &mut Channel<Keys>) -> Result<Vec<u8>, Fault> {
+    let mut outgoing = Vec::new();
+    channel.alert(AlertDescription::CloseNotify, &mut outgoing)?;
+    Ok(outgoing)
+}
+
+/// Sends a copy of all of `bytes`.
+fn send_whole(
+    lane: &Lane,
+    mut bytes: &[u8],
+    mut wait: impl FnMut() -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    while !bytes.is_empty() {
+        match socket::send(&lane.socket, bytes, Follows::Nothing) {
+            Ok(sent) => bytes = &bytes[sent..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait()?,
+            Err(error) => return Err(Fault::Socket(error)),
+        }
+    }
+    Ok(())
 }
 
 /// Brings a file's bytes into memory.

@@ -41,7 +41,7 @@ struct Newcomer {
     since: Instant,
 }
 
-/// The listening socket and those who stand before it.
+/// The listening socket, and connections that are not recognised yet.
 pub(super) struct Door {
     socket: TcpListener,
     house: Arc<House>,
@@ -76,7 +76,7 @@ impl Door {
         }
     }
 
-    /// Accepts all who have come.
+    /// Accepts all connections that wait.
     fn accept(&mut self) -> io::Result<()> {
         loop {
             match self.socket.accept() {
@@ -90,7 +90,7 @@ impl Door {
                     let (first, since) = ([0; PREAMBLE_BYTES], Instant::now());
                     self.newcomers.push_back(Newcomer { socket, first, first_bytes: 0, since });
                     if self.newcomers.len().is_multiple_of(64) {
-                        // Those who have said enough make room before somebody has to go.
+                        // Connections that can be recognised make room before one has to be closed.
                         self.look();
                     }
                 }

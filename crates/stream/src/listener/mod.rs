@@ -2,8 +2,8 @@
 //!
 //! One thread accepts, and reads of each connection what it takes to recognise it (`door`). A control connection gets a
 //! thread of its own (`session`) that greets the client, agrees on a run and conducts it. Streams are handed to the session
-//! whose token they bring. A run that has begun shares nothing with strangers but the port: they can delay those who come
-//! after them, not those who are there.
+//! whose token they bring. A run that has begun shares nothing with strangers but the port: they can delay later
+//! clients, not runs that have begun.
 //!
 //! Invariant kept here (`docs/INVARIANTS.md`): INV-STREAM-1.
 

@@ -11,11 +11,11 @@ use crate::{
         preamble::token,
         secret::random,
     },
-    data::{self, Content, Job, Protected, Running},
+    data::{self, Content, Job, Protected, Running, check_lending},
     group::{Group, Lane, Opened},
     handshake,
     opening::{OPENERS, OPENING_TIME, shape_socket},
-    plan::{Amount, Direction, IO_BYTES_LIMIT, STREAMS_LIMIT, StreamEngine},
+    plan::{Amount, Direction, IO_BYTES_LIMIT, Reception, STREAMS_LIMIT, StreamEngine, check_copies},
     report::EndReport,
 };
 use linerate_figures::{bits, bytes};
@@ -114,6 +114,15 @@ fn judge(request: &mut Request, house: &House) -> Result<(), String> {
     }
     if !matches!(request.receive_engine, StreamEngine::User | StreamEngine::Kernel) {
         return Err("an engine that receives nothing".to_owned());
+    }
+    check_copies(request.engine, request.zero_copy_send, request.reception)?;
+    if request.reception == Reception::Discarded && request.verify_seed.is_some() {
+        return Err("bytes that are to be thrown away and compared".to_owned());
+    }
+    if request.direction != Direction::Send
+        && let Some(by) = request.zero_copy_send
+    {
+        check_lending(by).map_err(|reason| format!("at the listener: {reason}"))?;
     }
     let longest_s = house.limits.time.as_secs();
     match request.amount {
@@ -288,7 +297,9 @@ fn run(
         io_bytes,
         rate_bits: request.rate_bits,
         verify_seed: request.verify_seed,
-        content: Content::memory(io_bytes),
+        content: Content::memory(request),
+        zero_copy_send: request.zero_copy_send,
+        reception: request.reception,
         cpus: house.cpus.clone(),
         streams: opened.len(),
     });

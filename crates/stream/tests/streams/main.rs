@@ -4,3 +4,4 @@ mod hostile;
 mod runs;
 mod schema;
 mod support;
+mod zero_copy;

@@ -5,7 +5,7 @@ use super::support::{listen, plan, run};
 use linerate_schema::{check_schema_is_complete, published, schema_faults, unused_fields};
 use linerate_stream::{
     Limits, StreamPlan, StreamReport, json,
-    plan::{Amount, Direction, StreamEngine},
+    plan::{Amount, Direction, Reception, StreamEngine, ZeroCopySend},
     report::PathReport,
 };
 use serde_json::Value;
@@ -29,7 +29,12 @@ fn reports() -> Vec<StreamReport> {
     lost.local.machine = None;
     lost.local.streams[0].wrong_at = Some(7);
     lost.local.streams[0].fault = Some("the connection failed".to_owned());
-    vec![plain, run(&both), lost]
+    let uncopied = StreamPlan {
+        zero_copy_send: Some(ZeroCopySend::MsgZerocopy),
+        reception: Reception::Mapped,
+        ..plan(address)
+    };
+    vec![plain, run(&both), lost, run(&uncopied)]
 }
 
 fn read(text: &str) -> Value {

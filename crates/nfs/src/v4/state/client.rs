@@ -162,13 +162,13 @@ impl Clients {
                         }
                         return Ok((Exchanged { client: id, next_sequence, is_confirmed: true }, gone));
                     }
-                    // 3: somebody else's, who may still need it
+                    // 3: another client's, whose lease still runs
                     (false, _, false)
                         if !record.sessions.is_empty() && record.lease.silence(now) <= limits.lease =>
                     {
                         return Err(Status::ClientInUse);
                     }
-                    // 3: who does not
+                    // 3: another client's, whose lease is over
                     (false, _, false) => gone.extend(self.remove(id)),
                     // 5: the client was started anew. Its old record goes when this one is confirmed.
                     (false, false, true) => {}

@@ -35,6 +35,7 @@ pub mod servers;
 mod share;
 pub mod statistics;
 mod store;
+pub mod streams;
 mod targets;
 
 pub use certificate::Certificate;

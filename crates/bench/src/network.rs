@@ -27,7 +27,7 @@ pub const ADAPTER: &str = "lrnic0";
 /// The port of a veth pair, at either end.
 const VETH: &str = "veth0";
 /// The MTU of a veth pair, in bytes.
-const VETH_MTU_BYTES: &str = "1500";
+const VETH_MTU_BYTES: u32 = 1500;
 
 /// Which network a load goes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ pub struct Network {
 enum NetworkPath {
     Host { address: IpAddr, interface: Option<String> },
     Loopback(Namespace),
-    Veth { server: Namespace, client: Namespace },
+    Veth { server: Namespace, client: Namespace, mtu_bytes: u32 },
     Adapter { client: Namespace },
 }
 
@@ -81,9 +81,18 @@ impl Network {
     /// # Errors
     /// [`Error::Machine`], with what it takes.
     pub fn veth(sending: Option<&Sending>) -> Result<Self> {
+        Self::veth_of(sending, VETH_MTU_BYTES)
+    }
+
+    /// The same with another MTU, in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Machine`], with what it takes.
+    pub fn veth_of(sending: Option<&Sending>, mtu_bytes: u32) -> Result<Self> {
+        let mtu = mtu_bytes.to_string();
         let (server, client) = (Namespace::make("server")?, Namespace::make("client")?);
-        let pair = ["link", "add", VETH, "netns", server.name(), "mtu", VETH_MTU_BYTES, "type", "veth"];
-        let peer = ["peer", "name", VETH, "mtu", VETH_MTU_BYTES, "netns", client.name()];
+        let pair = ["link", "add", VETH, "netns", server.name(), "mtu", &mtu, "type", "veth"];
+        let peer = ["peer", "name", VETH, "mtu", &mtu, "netns", client.name()];
         run_ip(&[pair.as_slice(), peer.as_slice()].concat())?;
         for (namespace, address) in [(&server, VETH_SERVER), (&client, VETH_CLIENT)] {
             namespace.bring_up(VETH, address)?;
@@ -91,7 +100,7 @@ impl Network {
                 sending.apply(namespace, VETH)?;
             }
         }
-        Ok(Self { path: NetworkPath::Veth { server, client } })
+        Ok(Self { path: NetworkPath::Veth { server, client, mtu_bytes } })
     }
 
     /// Loads the software adapter with these parameters, and has its far end be the client's. The module stays until the
@@ -179,7 +188,7 @@ impl Network {
             NetworkPath::Host { address, interface: Some(interface) } => format!("{address} on {interface}"),
             NetworkPath::Host { address, interface: None } => address.to_string(),
             NetworkPath::Loopback(_) => "loopback in a namespace".to_owned(),
-            NetworkPath::Veth { .. } => format!("veth pair between namespaces, MTU {VETH_MTU_BYTES}"),
+            NetworkPath::Veth { mtu_bytes, .. } => format!("veth pair between namespaces, MTU {mtu_bytes}"),
             NetworkPath::Adapter { .. } => "software adapter, its far end in a namespace".to_owned(),
         };
         let words = |command: &[&str]| self.at_server(command.iter().map(ToString::to_string).collect());

@@ -184,7 +184,10 @@ fn workload(definition: &Definition, variables: &BTreeMap<String, Variable>) -> 
 }
 
 /// Every combination of the swept values. The axis varies slowest, so that a group's points are near each other.
-fn combinations(sweep: &BTreeMap<String, Vec<Variable>>, axis: &str) -> Vec<BTreeMap<String, Variable>> {
+pub(crate) fn combinations(
+    sweep: &BTreeMap<String, Vec<Variable>>,
+    axis: &str,
+) -> Vec<BTreeMap<String, Variable>> {
     let mut combinations = vec![BTreeMap::new()];
     let first = sweep.iter().filter(|(name, _)| *name == axis);
     for (name, values) in first.chain(sweep.iter().filter(|(name, _)| *name != axis)) {

@@ -1,6 +1,6 @@
 //! The quantities of a round that are drawn and tabulated: name, unit, and how each is read.
 
-use crate::result::{Measurement, Point, Reading, Round};
+use crate::result::{Measurement, Point, ProcessCost, Reading, Round};
 
 /// Something that every round has a value of, or a reason for having none.
 #[derive(Clone, Copy, Debug)]
@@ -196,6 +196,72 @@ pub(crate) const MEMORY_TRAFFIC: Quantity = Quantity {
     read: |round| round.memory_bytes_per_byte.clone(),
 };
 
+/// Of streams the server is the end that sends, and the client the one that receives.
+pub(crate) const SENDER_DEMAND: Quantity = Quantity {
+    key: "sender_us_per_kb",
+    title: "Service demand of the sender",
+    short: "sender",
+    unit: "µs/KB",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| per(1e6 * cpu_s(&round.server), kilobytes(round), NOTHING_MOVED),
+};
+
+pub(crate) const RECEIVER_DEMAND: Quantity = Quantity {
+    key: "receiver_us_per_kb",
+    title: "Service demand of the receiver",
+    short: "receiver",
+    unit: "µs/KB",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| per(1e6 * cpu_s(&round.client), kilobytes(round), NOTHING_MOVED),
+};
+
+pub(crate) const SENDER_CPU: Quantity = Quantity {
+    key: "sender_cpu_percent",
+    title: "CPU in use by the sender",
+    short: "sender CPU",
+    unit: "% of a core",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| per(100.0 * cpu_s(&round.server), round.elapsed_s, NO_TIME),
+};
+
+pub(crate) const RECEIVER_CPU: Quantity = Quantity {
+    key: "receiver_cpu_percent",
+    title: "CPU in use by the receiver",
+    short: "receiver CPU",
+    unit: "% of a core",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| per(100.0 * cpu_s(&round.client), round.elapsed_s, NO_TIME),
+};
+
+pub(crate) const BOTH_ENDS: Quantity = Quantity {
+    key: "both_ends_s_per_gb",
+    title: "CPU of both ends per gigabyte",
+    short: "both ends",
+    unit: "s/GB",
+    more_is_better: false,
+    scale: 1.0,
+    read: |round| {
+        let gigabytes = kilobytes(round) * 1024.0 / 1e9;
+        per(cpu_s(&round.server) + cpu_s(&round.client), gigabytes, NOTHING_MOVED)
+    },
+};
+
+const NOTHING_MOVED: &str = "nothing was moved";
+const NO_TIME: &str = "no time has passed";
+
+fn cpu_s(process: &ProcessCost) -> f64 {
+    process.user_s + process.system_s
+}
+
+/// Of 1024 bytes.
+fn kilobytes(round: &Measurement) -> f64 {
+    round.application_gbit_s * 1e9 / 8.0 * round.elapsed_s / 1024.0
+}
+
 pub(crate) const RETRANSMITTED: Quantity = Quantity {
     key: "retransmitted_segments",
     title: "TCP segments sent again",
@@ -237,7 +303,7 @@ pub(crate) const FURTHER: [Quantity; 10] = [
     RETRANSMITTED,
 ];
 
-const FIRST: [Quantity; 9] = [
+const FIRST: [Quantity; 14] = [
     APPLICATION,
     WIRE,
     CPU_PER_GB,
@@ -247,6 +313,11 @@ const FIRST: [Quantity; 9] = [
     CPU_PER_RESPONSE,
     HANDSHAKES,
     RESPONSES,
+    SENDER_DEMAND,
+    RECEIVER_DEMAND,
+    SENDER_CPU,
+    RECEIVER_CPU,
+    BOTH_ENDS,
 ];
 
 /// The quantity that a definition or a paper names by its field.

@@ -13,6 +13,7 @@ use clap::{Args, Subcommand};
 use linerate_bench::definition::catalogue::{self, EXPERIMENTS};
 use linerate_bench::definition::{Definition, VARIABLES};
 use linerate_bench::result::{ExperimentRun, Round, Variable};
+use linerate_bench::streams::{self, StreamDefinition};
 use linerate_bench::{Finished, Options, Shared, report};
 use linerate_config::CpuList;
 
@@ -292,12 +293,22 @@ fn list() -> Result<String, Box<dyn Error>> {
         let definition = Definition::parse(name, file, false)?;
         writeln!(text, "{name:<width$}  {}", definition.title)?;
     }
+    for (name, file) in streams::EXPERIMENTS {
+        let definition = StreamDefinition::parse(name, file, false)?;
+        writeln!(text, "{name:<width$}  {}", definition.title)?;
+    }
     Ok(text)
 }
 
 fn variables() -> String {
     let width = VARIABLES.iter().map(|variable| variable.name.len()).max().unwrap_or(0);
-    VARIABLES.iter().map(|variable| format!("{:<width$}  {}\n", variable.name, variable.meaning)).collect()
+    let mut text: String = VARIABLES
+        .iter()
+        .map(|variable| format!("{:<width$}  {}\n", variable.name, variable.meaning))
+        .collect();
+    text.push_str("\nOf experiments of streams:\n");
+    text.extend(streams::VARIABLES.iter().map(|(name, meaning)| format!("{name:<width$}  {meaning}\n")));
+    text
 }
 
 fn run(arguments: &RunArguments) -> Result<ExitCode, Box<dyn Error>> {

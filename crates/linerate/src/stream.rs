@@ -13,7 +13,7 @@ use linerate_config::{CpuList, VERSION_NAMES, parse_duration_ms, parse_version};
 use linerate_stream::plan::{
     Amount, Cipher, Direction, IO_BYTES_LIMIT, Reception, StreamEngine, TIME_LIMIT, Version, ZeroCopySend,
 };
-use linerate_stream::report::{Connected, Interval};
+use linerate_stream::report::{Connected, Floor, Interval};
 use linerate_stream::text::Text;
 use linerate_stream::{
     Limits, Listener, ListenerSettings, Secret, StreamError, StreamPlan, StreamReport, Watch, json,
@@ -261,7 +261,12 @@ fn run_each(plan: &StreamPlan, interrupt: &AtomicBool, is_json: bool) -> Result<
         }
     }
     let reports = || runs.iter().filter_map(|(_, run)| run.as_ref().ok());
-    let mut text = if is_json { json::of_engines(&runs) } else { linerate_stream::text::engines(&runs) };
+    let floor = floor(&runs, &plan.cpus);
+    let mut text = if is_json {
+        json::of_engines(&runs, floor.as_ref())
+    } else {
+        linerate_stream::text::engines(&runs, floor.as_ref())
+    };
     if !is_json {
         for fault in reports().flat_map(|report| &report.faults) {
             text.push_str(&format!("fault         {fault}\n"));
@@ -270,6 +275,29 @@ fn run_each(plan: &StreamPlan, interrupt: &AtomicBool, is_json: bool) -> Result<
     crate::output::print(text.as_bytes())?;
     let is_sound = reports().all(|report| report.faults.is_empty());
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// What TLS costs this end at least, where it was had in the clear and over TLS.
+fn floor(runs: &[(StreamEngine, Result<StreamReport, String>)], cpus: &[usize]) -> Option<Floor> {
+    let reports = || runs.iter().filter_map(|(engine, run)| Some((engine, run.as_ref().ok()?)));
+    let (_, plain) = reports().find(|(engine, _)| !engine.is_tls())?;
+    let (_, sealed) = reports().find(|(engine, _)| engine.is_tls())?;
+    // "TLS 1.3, TLS_AES_128_GCM_SHA256"
+    let agreed = sealed.local.streams.first()?.tls.as_deref()?;
+    let cipher = linerate_suite::CipherSuite::named(agreed.split(", ").nth(1)?)?.cipher();
+    let cpus = match cpus {
+        [] => linerate_os::processor::allowed().ok()?.into_iter().take(1).collect(),
+        cpus => cpus.to_vec(),
+    };
+    let record_bytes = (plain.io_bytes as usize).min(16_384);
+    let alone = linerate_calibrate::seal_and_copy(cipher, record_bytes, &cpus).ok()?;
+    // Nanoseconds a byte are 1.024 µs per 1024 bytes.
+    Some(Floor {
+        cipher: cipher.name().to_owned(),
+        cipher_us_per_kb: alone.seal_ns_per_byte * 1.024,
+        copy_us_per_kb: alone.copy_ns_per_byte * 1.024,
+        plain_us_per_kb: plain.local.service_demand_us_per_kb()?,
+    })
 }
 
 fn plan(arguments: StreamArguments, secret: Option<Secret>) -> Result<StreamPlan, UsageError> {

@@ -41,7 +41,7 @@ fn flags_of(command: &str) -> Vec<String> {
     let flags = help.lines().filter_map(|line| {
         let flag = line.trim_start().split("--").nth(1)?;
         let is_definition = line.trim_start().starts_with('-');
-        is_definition.then(|| format!("--{}", flag.split([' ', ',']).next().unwrap_or_default()))
+        is_definition.then(|| format!("--{}", flag.split([' ', ',', '[']).next().unwrap_or_default()))
     });
     flags.collect()
 }

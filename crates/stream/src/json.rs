@@ -6,8 +6,8 @@
 use crate::{
     plan::{Amount, Direction, StreamEngine, ZeroCopySend},
     report::{
-        CpuTime, EndReport, Interval, IntervalStream, LentReport, MachineTime, MappedReport, PathReport,
-        StreamEnd, StreamReport,
+        CpuTime, EndReport, Floor, Interval, IntervalStream, LentReport, MachineTime, MappedReport,
+        PathReport, StreamEnd, StreamReport,
     },
 };
 use serde::Serialize;
@@ -25,13 +25,13 @@ pub fn of_run(report: &StreamReport) -> String {
 
 /// Runs by several engines in turn, or why one was not had.
 #[must_use]
-pub fn of_engines(runs: &[(StreamEngine, Result<StreamReport, String>)]) -> String {
+pub fn of_engines(runs: &[(StreamEngine, Result<StreamReport, String>)], floor: Option<&Floor>) -> String {
     let engines = runs.iter().map(|(engine, run)| EngineRun {
         engine: engine.name(),
         run: run.as_ref().ok().map(Document::of),
         lack: run.as_ref().err().cloned(),
     });
-    printed(&Engines { schema: ENGINES_SCHEMA, engines: engines.collect() })
+    printed(&Engines { schema: ENGINES_SCHEMA, engines: engines.collect(), floor })
 }
 
 fn printed(document: &impl Serialize) -> String {
@@ -45,6 +45,7 @@ fn printed(document: &impl Serialize) -> String {
 struct Engines<'a> {
     schema: &'static str,
     engines: Vec<EngineRun<'a>>,
+    floor: Option<&'a Floor>,
 }
 
 #[derive(Serialize)]

@@ -210,6 +210,27 @@ impl EndReport {
     }
 }
 
+/// What TLS costs this end at least: the cipher and one copy, measured alone, and the run in the clear.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Floor {
+    /// The cipher, by its name.
+    pub cipher: String,
+    /// Sealing, in µs per KB (1024 bytes).
+    pub cipher_us_per_kb: f64,
+    /// A copy between buffers that the cache holds.
+    pub copy_us_per_kb: f64,
+    /// The service demand of the run in the clear, at this end.
+    pub plain_us_per_kb: f64,
+}
+
+impl Floor {
+    /// All of it.
+    #[must_use]
+    pub fn us_per_kb(&self) -> f64 {
+        self.cipher_us_per_kb + self.copy_us_per_kb + self.plain_us_per_kb
+    }
+}
+
 /// How far a stream was at the end of an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IntervalStream {

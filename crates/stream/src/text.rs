@@ -2,7 +2,7 @@
 
 use crate::{
     plan::{Amount, Direction, Reception, StreamEngine},
-    report::{Connected, EndReport, Interval, LentReport, MappedReport, PathReport, StreamReport},
+    report::{Connected, EndReport, Floor, Interval, LentReport, MappedReport, PathReport, StreamReport},
 };
 use linerate_figures::figure;
 use std::fmt::Write;
@@ -206,9 +206,9 @@ impl Text {
     }
 }
 
-/// Runs by several engines in turn, as a table: what each cost beside the first that was had.
+/// Runs by several engines in turn, as a table: what each cost beside the first that was had, and the floor of this end.
 #[must_use]
-pub fn engines(runs: &[(StreamEngine, Result<StreamReport, String>)]) -> String {
+pub fn engines(runs: &[(StreamEngine, Result<StreamReport, String>)], floor: Option<&Floor>) -> String {
     let mut text = format!(
         "{:<8} {:>16} {:>8} {:>12} {:>8} {:>12} {:>8}\n",
         "engine", "bitrate", "ratio", "here µs/KB", "ratio", "there µs/KB", "ratio"
@@ -248,6 +248,31 @@ pub fn engines(runs: &[(StreamEngine, Result<StreamReport, String>)]) -> String 
             if report.faults.is_empty() { "" } else { "  with faults" }
         );
     }
+    text.push_str(&floor.map_or(String::new(), |floor| floor_row(runs, floor)));
+    text
+}
+
+/// What no engine that seals in software goes below at this end, and how far above it each is.
+fn floor_row(runs: &[(StreamEngine, Result<StreamReport, String>)], floor: &Floor) -> String {
+    let least = floor.us_per_kb();
+    let mut text = format!(
+        "{:<8} {:>16} {:>8} {:>12} {:>8}   here: {} {} + copy {} + plain {} µs/KB",
+        "floor",
+        "",
+        "",
+        figure(least, 3),
+        figure(least / floor.plain_us_per_kb, 3),
+        floor.cipher,
+        figure(floor.cipher_us_per_kb, 3),
+        figure(floor.copy_us_per_kb, 3),
+        figure(floor.plain_us_per_kb, 3),
+    );
+    for (engine, run) in runs.iter().filter(|(engine, _)| engine.is_tls()) {
+        if let Some(demand) = run.as_ref().ok().and_then(|report| report.local.service_demand_us_per_kb()) {
+            let _ = write!(text, "; {} is {} × it", engine.name(), figure(demand / least, 3));
+        }
+    }
+    text.push('\n');
     text
 }
 

@@ -164,7 +164,7 @@ fn remote(ssh: &[String], host: &str, program: &str, order: &Order<'_>, connecti
     }
 }
 
-fn shell_quoted(word: &str) -> String {
+pub(crate) fn shell_quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,@+".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {
         return word.to_owned();

@@ -6,6 +6,7 @@ use linerate_faults::nearest;
 
 use super::Definition;
 use crate::error::{Error, Result};
+use crate::streams;
 
 /// Every built-in experiment: its name, and its file.
 pub const EXPERIMENTS: &[(&str, &str)] = &[
@@ -33,9 +34,10 @@ const MOST_BYTES: u64 = 1 << 20;
 /// # Errors
 /// Where there is none, with the nearest name.
 pub fn text(name: &str) -> Result<&'static str> {
-    let found = EXPERIMENTS.iter().find(|(known, _)| *known == name);
+    let all = || EXPERIMENTS.iter().chain(streams::EXPERIMENTS);
+    let found = all().find(|(known, _)| *known == name);
     found.map(|(_, text)| *text).ok_or_else(|| {
-        let names = || EXPERIMENTS.iter().map(|(name, _)| *name);
+        let names = || all().map(|(name, _)| *name);
         let hint = nearest(name, names()).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         let all = names().collect::<Vec<_>>().join(", ");
         Error::Asked(format!(

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::floor::FLOOR;
 use crate::quantity::{
-    self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, PER_CONNECTION, Quantity, WIRE,
+    self, APPLICATION, CPU_PER_GB, CPU_PER_RESPONSE, CPU_SHARE, PER_CONNECTION, Quantity, SENDER_DEMAND, WIRE,
 };
 use crate::result::Variable;
 
@@ -58,13 +58,14 @@ fn quantities(sweep: &Sweep<'_>, panel: &Panel<'_>) -> Vec<Quantity> {
     if drawn.is_empty() {
         drawn = vec![APPLICATION, CPU_PER_GB];
     }
+    let is_of_streams = drawn.iter().any(|quantity| quantity.key == SENDER_DEMAND.key);
     let mut add = |wanted: bool, quantity: Quantity| {
         if wanted && !drawn.iter().any(|other| other.key == quantity.key) {
             drawn.push(quantity);
         }
     };
     let has_bytes = !measures_handshakes(sweep);
-    add(has_bytes, CPU_SHARE);
+    add(has_bytes && !is_of_streams, CPU_SHARE);
     add(has_bytes && sweep.run.axis == "file_bytes", CPU_PER_RESPONSE);
     let most = panel.numbers().unwrap_or_default().into_iter().fold(0.0, f64::max);
     add(sweep.run.axis == "connections" && most >= MANY_CONNECTIONS, PER_CONNECTION);

@@ -22,12 +22,13 @@ use std::sync::atomic::AtomicBool;
 use linerate_config::CpuList;
 
 use crate::definition::{Definition, catalogue};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::Files;
 use crate::plan::ExperimentPlan;
 use crate::result::{ExperimentRun, Variable};
 use crate::servers::debian13;
-use crate::store;
+use crate::{store, streams};
+pub(crate) use prepare::{clients_and_cores, lock_cache};
 use session::Session;
 
 /// How an experiment is run.
@@ -109,6 +110,9 @@ pub struct Finished {
 /// # Errors
 /// What keeps it from measuring anything; or where the result could not be written, and where it is instead.
 pub fn run(asked: &str, options: &Options, interrupted: &AtomicBool) -> Result<Finished> {
+    if let Some(text) = streams::text_of(asked) {
+        return streams::run(asked, &text, options, interrupted);
+    }
     let mut definition = catalogue::find(asked, options.quick)?;
     prepare::adjust(&mut definition, options)?;
     Session::begin(definition, options, interrupted)?.measure()
@@ -127,7 +131,8 @@ pub fn set_up(
 ) -> Result<PathBuf> {
     let (cache, _alone) = prepare::lock_cache(options)?;
     let files = Files::in_cache(&cache)?;
-    for name in asked {
+    // Streams take no files.
+    for name in asked.iter().filter(|name| streams::text_of(name).is_none()) {
         let definition = catalogue::find(name, options.quick)?;
         for point in &ExperimentPlan::new(&definition, &[true]).points {
             files.make(&point.workload, interrupted)?;
@@ -144,6 +149,12 @@ pub fn set_up(
 /// As [`run`]; also where the servers are not the ones that the run began with.
 pub fn resume(folder: &Path, options: &Options, interrupted: &AtomicBool) -> Result<Finished> {
     let earlier = store::load(folder)?;
+    if streams::definition::is_of_streams(&earlier.definition) {
+        return Err(Error::Asked(format!(
+            "{}: a run of streams cannot be gone on with: begin anew",
+            folder.display()
+        )));
+    }
     let options = prepare::as_before(options, folder, &earlier)?;
     let mut definition = Definition::parse(&earlier.name, &earlier.definition, earlier.quick)?;
     prepare::adjust(&mut definition, &options)?;

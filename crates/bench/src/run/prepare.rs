@@ -103,7 +103,7 @@ pub(super) fn as_before(options: &Options, folder: &Path, earlier: &ExperimentRu
 }
 
 /// The cache folder, held by a lock: two runs would measure each other.
-pub(super) fn lock_cache(options: &Options) -> Result<(PathBuf, File)> {
+pub(crate) fn lock_cache(options: &Options) -> Result<(PathBuf, File)> {
     let cache = match &options.cache {
         Some(cache) => cache.clone(),
         None => user_cache()?,
@@ -133,7 +133,7 @@ fn user_cache() -> Result<PathBuf> {
 }
 
 /// Which machines and cores.
-pub(super) fn clients_and_cores(options: &Options) -> Result<(Clients, Cores)> {
+pub(crate) fn clients_and_cores(options: &Options) -> Result<(Clients, Cores)> {
     let is_here = options.clients.is_empty();
     if !is_here && options.address.is_loopback() {
         return Err(Error::Asked(

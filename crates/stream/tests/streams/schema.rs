@@ -6,7 +6,7 @@ use linerate_schema::{check_schema_is_complete, published, schema_faults, unused
 use linerate_stream::{
     Limits, StreamPlan, StreamReport, json,
     plan::{Amount, Direction, Reception, StreamEngine, ZeroCopySend},
-    report::PathReport,
+    report::{Floor, PathReport},
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -56,7 +56,14 @@ fn what_is_printed_is_what_the_schema_says() {
         (StreamEngine::Plain, Ok(reports[0].clone())),
         (StreamEngine::Nic, Err("there is no adapter".to_owned())),
     ];
-    let value = read(&json::of_engines(&runs));
+    let floor = Floor {
+        cipher: "AES-128-GCM".to_owned(),
+        cipher_us_per_kb: 0.08,
+        copy_us_per_kb: 0.02,
+        plain_us_per_kb: 0.3,
+    };
+    assert!((floor.us_per_kb() - 0.4).abs() < 1e-9);
+    let value = read(&json::of_engines(&runs, Some(&floor)));
     assert_eq!(schema_faults(&engines, &value), Vec::<String>::new());
     assert_eq!(unused_fields(&engines, &[value]), Vec::<String>::new(), "never printed");
 }

@@ -133,6 +133,10 @@ pub(crate) struct StreamArguments {
     #[arg(long, value_name = "VERSION", value_parser = one_of(VERSION_NAMES, parse_version), help_heading = "TLS")]
     tls: Option<Version>,
 
+    /// Change each sender's key after so many records [default: as many as the cipher allows]; TLS 1.3
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "TLS")]
+    key_records: Option<u64>,
+
     /// The cipher [default: what is best on this machine]
     #[arg(long, value_name = "NAME", value_parser = one_of(CIPHERS, cipher), help_heading = "TLS")]
     cipher: Option<Cipher>,
@@ -349,6 +353,7 @@ fn plan(arguments: StreamArguments, secret: Option<Secret>) -> Result<StreamPlan
             _ => Reception::Copied,
         },
         version: arguments.tls.unwrap_or(Version::Tls13),
+        key_records: arguments.key_records,
         cipher: arguments.cipher,
         rate_bits: arguments.rate,
         congestion: arguments.congestion,

@@ -170,6 +170,7 @@ fn request(plan: &StreamPlan) -> Result<Request, StreamError> {
         zero_copy_send: plan.zero_copy_send,
         reception: plan.reception,
         version: plan.version,
+        key_records: plan.key_records,
         cipher: plan.cipher,
         io_bytes: plan.io_bytes,
         socket_buffer_bytes: plan.socket_buffer_bytes,

@@ -2,14 +2,12 @@
 
 use crate::{
     keymakers::{self, NothingCame},
-    keys::{self, Keys},
+    keys::{self, KeyUse, Keys},
     wait,
 };
 use linerate_os::socket::{self, Follows};
 use linerate_record::Channel;
-use linerate_tls::{
-    Acceptor, CipherSuite, ClientHandshake, ConnectStep, Connector, Handshake, KeptKeys, Step,
-};
+use linerate_tls::{Acceptor, CipherSuite, ClientHandshake, ConnectStep, Connector, Handshake, Step};
 use rustix::event::PollFlags;
 use std::{fmt, io, net::TcpStream, sync::Arc, time::Instant};
 
@@ -56,11 +54,11 @@ impl From<linerate_record::RecordError> for Failure {
     }
 }
 
-/// The client's handshake. Directions whose keys are `kept` may be handed over later.
+/// The client's handshake.
 pub(crate) fn connect(
     socket: &TcpStream,
     connector: &Connector,
-    kept: KeptKeys,
+    keys: KeyUse,
     deadline: Instant,
 ) -> Result<Secured, Failure> {
     let connector = connector.clone();
@@ -84,7 +82,7 @@ pub(crate) fn connect(
                 send(socket, &mut outgoing, deadline)?;
                 let certificate = connected.server_certificates.sha256_fingerprint().unwrap_or_default();
                 let suite = connected.cipher_suite;
-                let channel = keys::of_client(*connected, kept)?;
+                let channel = keys::of_client(*connected, keys)?;
                 return Ok(Secured { channel, rest: incoming, suite, certificate });
             }
             Err(failure) => {
@@ -96,11 +94,11 @@ pub(crate) fn connect(
     }
 }
 
-/// The listener's handshake. `kept` as for the client's.
+/// The listener's handshake.
 pub(crate) fn accept(
     socket: &TcpStream,
     acceptor: &Arc<Acceptor>,
-    kept: KeptKeys,
+    keys: KeyUse,
     deadline: Instant,
 ) -> Result<Secured, Failure> {
     let mut handshake = Handshake::new(acceptor);
@@ -118,7 +116,7 @@ pub(crate) fn accept(
                 send(socket, &mut outgoing, deadline)?;
                 let certificate = established.certificate.sha256_fingerprint();
                 let suite = established.cipher_suite;
-                let channel = keys::of_listener(*established, kept)?;
+                let channel = keys::of_listener(*established, keys)?;
                 return Ok(Secured { channel, rest: incoming, suite, certificate });
             }
             Err(failure) => {

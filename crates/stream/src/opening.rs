@@ -84,7 +84,7 @@ impl Opening<'_> {
         let protected = match self.connector {
             None => Protected::plain(),
             Some(connector) => {
-                let secured = handshake::connect(&socket, connector, engines.kept_keys(sends), deadline)
+                let secured = handshake::connect(&socket, connector, self.request.key_use(sends), deadline)
                     .map_err(|error| cannot("its handshake", &error))?;
                 let stream_bytes = self.request.stream_bytes(number);
                 Protected::by_engine(&socket, secured, engines, sends, stream_bytes)?

@@ -195,6 +195,8 @@ pub struct StreamPlan {
     pub reception: Reception,
     /// The version of TLS.
     pub version: Version,
+    /// Each sender changes its key after so many records; without it after as many as the cipher allows. TLS 1.3 alone.
+    pub key_records: Option<u64>,
     /// The cipher; without one what is best on this machine.
     pub cipher: Option<Cipher>,
     /// Bits of payload a second, each stream.
@@ -231,6 +233,7 @@ impl StreamPlan {
             zero_copy_send: None,
             reception: Reception::Copied,
             version: Version::Tls13,
+            key_records: None,
             cipher: None,
             rate_bits: None,
             congestion: None,
@@ -266,6 +269,9 @@ impl StreamPlan {
         }
         if !matches!(self.receive_engine, StreamEngine::User | StreamEngine::Kernel) {
             return wrong("records are opened by the user engine or by the kernel".to_owned());
+        }
+        if self.key_records.is_some() && (!self.engine.is_tls() || self.version != Version::Tls13) {
+            return wrong("--key-records changes keys on the way, which TLS 1.3 alone can".to_owned());
         }
         if self.rate_bits == Some(0) {
             return wrong("the rate has to be above 0".to_owned());
@@ -349,6 +355,7 @@ mod tests {
             (StreamPlan { amount: Amount::Milliseconds(0), ..plan.clone() }, "no length"),
             (StreamPlan { amount: Amount::Bytes(3), streams: 4, ..plan.clone() }, "too few"),
             (StreamPlan { rate_bits: Some(0), ..plan.clone() }, "above 0"),
+            (StreamPlan { key_records: Some(9), ..plan.clone() }, "TLS 1.3 alone"),
             (StreamPlan { send_file: file.clone(), direction: Direction::Both, ..plan.clone() }, "--send"),
             (StreamPlan { send_file: file.clone(), verify: true, ..plan.clone() }, "--verify"),
             (

@@ -27,6 +27,8 @@ pub struct StreamEnd {
     pub tls: Option<String>,
     /// What made, or opened, the records, and how that is known.
     pub carried_by: String,
+    /// How often the key changed: as this end sent, or as it received.
+    pub key_updates: u64,
     /// What was sent without a copy; nothing where that was not asked for.
     pub lent: Option<LentReport>,
     /// What was received without a copy; nothing where that was not asked for.

@@ -340,6 +340,10 @@ fn conditions(report: &StreamReport) -> String {
     }
     for (end, name) in [(Some(&report.local), "here"), (report.remote.as_ref(), "listener")] {
         let Some(end) = end else { continue };
+        let updates: u64 = end.streams.iter().map(|stream| stream.key_updates).sum();
+        if updates > 0 {
+            line("keys", &format!("{name}: changed {updates} times"));
+        }
         if let Some(lent) = end.lent() {
             line("zero-copy", &lent_words(lent, name));
         }

@@ -142,6 +142,7 @@ mod tests {
             zero_copy_send: Some(ZeroCopySend::MsgZerocopy),
             reception: Reception::Mapped,
             version: Version::Tls13,
+            key_records: Some(1000),
             cipher: Some(Cipher::Aes256Gcm),
             io_bytes: 131_072,
             socket_buffer_bytes: Some(65_536),

@@ -10,9 +10,10 @@ use crate::{
         secret::{Bond, Prover},
     },
     handshake,
+    keys::KeyUse,
     plan::Version,
 };
-use linerate_tls::{CipherSuite, Connector, KeptKeys, TlsPolicy, Trust};
+use linerate_tls::{CipherSuite, Connector, TlsPolicy, Trust};
 use std::{
     net::{SocketAddr, TcpStream},
     time::{Duration, Instant},
@@ -52,7 +53,7 @@ pub(super) fn greet(
     let listener = socket.peer_addr().map_err(|error| unreachable(error.to_string()))?;
     socket.set_nonblocking(true).map_err(|error| unreachable(error.to_string()))?;
     let connector = connector(|suite| suite.version() == Version::Tls13)?;
-    let secured = handshake::connect(&socket, &connector, KeptKeys::default(), deadline)
+    let secured = handshake::connect(&socket, &connector, KeyUse::default(), deadline)
         .map_err(|failure| unreachable(failure.to_string()))?;
     let certificate = secured.certificate.clone();
     let mut link = ControlLink::new(socket, secured, RESULT_LIMIT_BYTES);

@@ -2,6 +2,7 @@
 
 use crate::{
     data::Engines,
+    keys::KeyUse,
     plan::{Amount, Cipher, Direction, Reception, StreamEngine, Version, ZeroCopySend},
     report::EndReport,
 };
@@ -126,6 +127,8 @@ pub struct Request {
     /// The version of TLS: "1.2" or "1.3".
     #[serde(with = "version")]
     pub version: Version,
+    /// Each sender changes its key after so many records.
+    pub key_records: Option<u64>,
     /// The cipher by its name.
     #[serde(with = "cipher")]
     pub cipher: Option<Cipher>,
@@ -146,6 +149,11 @@ pub struct Request {
 impl Request {
     pub(crate) fn engines(&self) -> Engines {
         Engines { sending: self.engine, receiving: self.receive_engine }
+    }
+
+    /// What a stream's keys are for, at the end that sends it or at the other.
+    pub(crate) fn key_use(&self, sends: bool) -> KeyUse {
+        KeyUse { kept: self.engines().kept_keys(sends), records: self.key_records }
     }
 
     /// What the stream of this number sends, 0 if a time ends it.
@@ -202,6 +210,7 @@ mod tests {
             zero_copy_send: Some(ZeroCopySend::IoUring),
             reception: Reception::Mapped,
             version: Version::Tls12,
+            key_records: Some(77),
             cipher: Some(Cipher::ChaCha20Poly1305),
             io_bytes: 4096,
             socket_buffer_bytes: None,

@@ -105,6 +105,11 @@ impl KernelSending {
         }
     }
 
+    /// How often the sending key changed.
+    pub(super) fn key_updates(&self) -> u64 {
+        self.channel.key_updates_sent()
+    }
+
     /// Sends some of the queue, and waits where the socket is full. `None` if a file has to be fetched: its range is given.
     pub(super) fn turn(
         &mut self,

@@ -103,6 +103,7 @@ struct Moved {
     bytes: u64,
     calls: u64,
     wrong: Option<Mismatch>,
+    key_updates: u64,
     /// What was sent without a copy.
     lent: Option<LentReport>,
     /// What was received without a copy.
@@ -189,6 +190,7 @@ fn run(
     end.congestion = sockopt::tcp_congestion(&lane.socket).ok();
     end.bytes = outcome.moved.bytes;
     end.calls = outcome.moved.calls;
+    end.key_updates = outcome.moved.key_updates;
     end.lent = outcome.moved.lent;
     end.mapped = outcome.moved.mapped;
     end.wrong_at = outcome.moved.wrong.map(|wrong| wrong.offset);

@@ -165,6 +165,7 @@ impl Receiver<'_> {
             let moved = &mut self.moved;
             let connection = of_lane(self.lane, &mut channel, &mut answers, began);
             let arrival = incoming.turn(connection, &mut buffer, |bytes| take(moved, pattern, bytes));
+            self.moved.key_updates = channel.key_updates_received();
             self.answer(&mut channel, &mut answers)?;
             if self.arrived(arrival)? {
                 return Ok(());
@@ -184,6 +185,7 @@ impl Receiver<'_> {
             let connection = of_lane(self.lane, &mut channel, &mut answers, began);
             let arrival =
                 incoming.turn(&System, connection, &mut buffer, |bytes| take(moved, pattern, bytes));
+            self.moved.key_updates = channel.key_updates_received();
             self.answer(&mut channel, &mut answers)?;
             if self.arrived(arrival)? {
                 return Ok(());

@@ -148,6 +148,7 @@ fn send_all(
     };
     let sent = send();
     moved.lent = carriage.lent();
+    moved.key_updates = carriage.key_updates();
     sent
 }
 
@@ -275,6 +276,15 @@ impl Carriage {
         match self {
             Self::Lent(sealing) => sealing.wait_for_all(lane, group),
             Self::Plain | Self::User(_) | Self::Kernel(_) => Ok(()),
+        }
+    }
+
+    fn key_updates(&self) -> u64 {
+        match self {
+            Self::Plain => 0,
+            Self::User(sealing) => sealing.channel.key_updates_sent(),
+            Self::Lent(sealing) => sealing.channel.key_updates_sent(),
+            Self::Kernel(sending) => sending.key_updates(),
         }
     }
 

@@ -14,12 +14,12 @@ use crate::{
     data::{self, Content, Job, Protected, Running, check_lending},
     group::{Group, Lane, Opened},
     handshake,
+    keys::KeyUse,
     opening::{OPENERS, OPENING_TIME, shape_socket},
     plan::{Amount, Direction, IO_BYTES_LIMIT, Reception, STREAMS_LIMIT, StreamEngine, check_copies},
     report::EndReport,
 };
 use linerate_figures::{bits, bytes};
-use linerate_tls::KeptKeys;
 use std::{
     net::{SocketAddr, TcpStream},
     sync::{
@@ -61,7 +61,7 @@ pub(super) fn conduct(socket: TcpStream, house: &House, place: door::Greeting) {
     let Ok(client) = socket.peer_addr() else { return };
     let deadline = Instant::now() + GREETING_TIME;
     // Whatever is no TLS, and no greeting, is nobody's business but the client's own.
-    let Ok(secured) = handshake::accept(&socket, &house.acceptor, KeptKeys::default(), deadline) else {
+    let Ok(secured) = handshake::accept(&socket, &house.acceptor, KeyUse::default(), deadline) else {
         return;
     };
     let certificate = secured.certificate.clone();
@@ -275,7 +275,7 @@ fn open_arrival(house: &House, request: &Request, number: u32, socket: TcpStream
     let engines = request.engines();
     let protected = if request.engine.is_tls() {
         let deadline = Instant::now() + OPENING_TIME;
-        let secured = handshake::accept(&socket, &house.acceptor, engines.kept_keys(sends), deadline)
+        let secured = handshake::accept(&socket, &house.acceptor, request.key_use(sends), deadline)
             .map_err(|failure| cannot(&failure))?;
         Protected::by_engine(&socket, secured, engines, sends, request.stream_bytes(number))
             .map_err(|reason| format!("at the listener: {reason}"))?

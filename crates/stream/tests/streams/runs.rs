@@ -3,7 +3,7 @@
 use super::support::{SECRET, listen, plan, run, try_run};
 use linerate_stream::{
     Limits, StreamError, StreamPlan, Watch,
-    plan::{Amount, Cipher, Direction, StreamEngine, Version},
+    plan::{Amount, Cipher, Direction, StreamEngine, Version, ZeroCopySend},
     report::{Connected, Interval},
 };
 use std::{
@@ -68,6 +68,31 @@ fn every_version_and_cipher_is_what_was_asked_for() {
     }
 }
 
+/// Sixteen records of 2^14 bytes under each key, both ways at once.
+#[test]
+fn keys_change_on_the_way_in_both_directions() {
+    let address = listen("127.0.0.1:0", None, Limits::default());
+    for cipher in Cipher::ALL {
+        for zero_copy_send in [None, Some(ZeroCopySend::MsgZerocopy)] {
+            let plan = StreamPlan {
+                engine: StreamEngine::User,
+                direction: Direction::Both,
+                cipher: Some(cipher),
+                key_records: Some(16),
+                zero_copy_send,
+                amount: Amount::Bytes(3_000_001),
+                ..plan(address)
+            };
+            let report = run(&plan);
+            let remote = report.remote.unwrap();
+            for (here, there) in report.local.streams.iter().zip(&remote.streams) {
+                assert!(here.key_updates >= 3_000_001 / 16_384 / 16, "{here:?}");
+                assert_eq!(here.key_updates, there.key_updates, "both ends count alike");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_file_is_sent_over_and_over() {
     let address = listen("127.0.0.1:0", None, Limits::default());
@@ -84,14 +109,14 @@ fn a_file_is_sent_over_and_over() {
 }
 
 #[test]
-fn many_streams_are_one_run() {
+fn a_thousand_streams_are_one_run() {
     let address = listen("127.0.0.1:0", None, Limits::default());
-    let streams = 200;
+    let streams = 500;
     let amount = Amount::Bytes(2_000_011);
     for engine in [StreamEngine::Plain, StreamEngine::User] {
         let report =
             run(&StreamPlan { streams, engine, amount, direction: Direction::Both, ..plan(address) });
-        assert_eq!(report.local.streams.len(), 400);
+        assert_eq!(report.local.streams.len(), 1000);
         assert_eq!((report.local.bytes(true), report.local.bytes(false)), (2_000_011, 2_000_011));
     }
 }

@@ -6,11 +6,13 @@
 mod fixtures;
 mod freebsd;
 mod module;
+mod padding;
 mod receiving;
 
 pub use fixtures::{Counting, channel, content, temporary};
 pub use freebsd::{FreeBsd, FreeBsdScript};
 pub use module::{Nic, Script, Simulated};
+pub use padding::padded_record;
 
 use linerate_record::{Cipher, ContentType, RecordLimit, Sealer, TrafficKey, Version};
 

@@ -2,7 +2,7 @@
 //! kernel is a model (`tests/kernel-model`).
 
 use super::{kernel::Padding, *};
-use linerate_kernel_model::{Counting, Script, Simulated, channel, content};
+use linerate_kernel_model::{Counting, Script, Simulated, channel, content, padded_record};
 use linerate_os::{kernel_tls::Calls, socket::connected_pair};
 use linerate_placement::{Combination, Lack, Reason};
 use linerate_record::{Cipher, ContentType, KeyUpdateRequest, Version};
@@ -391,6 +391,30 @@ fn a_fatal_alert_of_the_peer_is_its_fault_and_not_answered() {
         let fault = pair.fault();
         assert!(matches!(fault, Fault::Record(RecordError::PeerAlert(_))), "{fault:?}");
         assert!(pair.answers.is_empty());
+    }
+}
+
+/// RFC 8446 5.4: padding is no content, however much there is, and a record may be nothing else.
+#[test]
+fn padded_records_are_received_without_their_padding() {
+    for cipher in Cipher::ALL {
+        let mut pair = Pair::new(Version::Tls13, cipher);
+        // Keys and numbers are those of the fixture's channels, which have each sealed a record.
+        let (key, mut sequence) = (vec![1; cipher.key_bytes()], 1);
+        let mut expected = Vec::new();
+        for (content_bytes, padding_bytes) in [(5, 1), (0, 700), (1, 16_383), (16_384, 0), (9000, 7384)] {
+            let content = content(content_bytes);
+            let text = (ContentType::ApplicationData, &content[..]);
+            let record = padded_record(cipher, &key, [1; 12], sequence, text, padding_bytes);
+            sequence += 1;
+            pair.send(&record);
+            expected.extend_from_slice(&content);
+            pair.until(|pair, _| pair.is_at_boundary() && pair.data.len() == expected.len());
+        }
+        let closing = (ContentType::Alert, &[1, 0][..]);
+        pair.send(&padded_record(cipher, &key, [1; 12], sequence, closing, 100));
+        pair.until(|_, arrival| arrival == Arrival::End(End::Announced));
+        assert!(pair.data == expected);
     }
 }
 

@@ -68,6 +68,18 @@ fn every_version_and_cipher_is_what_was_asked_for() {
     }
 }
 
+/// 10 GB each way, with `make test-all`.
+#[test]
+fn every_byte_of_a_long_run_is_verified() {
+    let bytes = if std::env::var_os("LINERATE_TEST_ALL").is_some() { 10_000_000_007 } else { 100_000_007 };
+    let address = listen("127.0.0.1:0", None, Limits::default());
+    for engine in [StreamEngine::Plain, StreamEngine::User] {
+        let amount = Amount::Bytes(bytes);
+        let report = run(&StreamPlan { engine, amount, direction: Direction::Both, ..plan(address) });
+        assert_eq!((report.local.bytes(true), report.local.bytes(false)), (bytes, bytes));
+    }
+}
+
 /// Sixteen records of 2^14 bytes under each key, both ways at once.
 #[test]
 fn keys_change_on_the_way_in_both_directions() {

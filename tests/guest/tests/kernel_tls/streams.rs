@@ -1,7 +1,7 @@
 //! `linerate stream` on a kernel that has TLS: each direction carried by what was asked for, proved, and every byte verified.
 
-use linerate_end_to_end::linerate_binary;
-use linerate_guest_tests::{TlsStatistics, has_kernel_tls};
+use linerate_end_to_end::{linerate_binary, runs_all};
+use linerate_guest_tests::{Kernel, TlsStatistics, has_kernel_tls};
 use std::{
     io::{BufRead, BufReader},
     process::{Child, Command, Stdio},
@@ -29,17 +29,28 @@ impl Listening {
         Self { child, address, _state: state }
     }
 
-    /// What a run says that has to go well.
-    fn run(&self, flags: &[&str]) -> String {
+    fn ran(&self, flags: &[&str]) -> (bool, String, String) {
         let output = Command::new(linerate_binary())
             .args(["stream", &self.address, "-i", "0"])
             .args(flags)
             .output()
             .unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
-        let wrong = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{flags:?}: {said}{wrong}");
+        (output.status.success(), said, String::from_utf8(output.stderr).unwrap())
+    }
+
+    /// What a run says that has to go well.
+    fn run(&self, flags: &[&str]) -> String {
+        let (is_well, said, wrong) = self.ran(flags);
+        assert!(is_well, "{flags:?}: {said}{wrong}");
         said
+    }
+
+    /// What a run prints and complains of that cannot go well.
+    fn fails(&self, flags: &[&str]) -> (String, String) {
+        let (is_well, said, wrong) = self.ran(flags);
+        assert!(!is_well, "{flags:?}: {said}{wrong}");
+        (said, wrong)
     }
 }
 
@@ -84,6 +95,57 @@ fn streams_are_carried_by_the_kernel_where_that_was_asked_for() {
     }
 }
 
+/// 64 records of 2^14 bytes under each key, both ways at once. A kernel that takes no new key ends the stream with that reason.
+#[test]
+fn keys_change_within_a_run_in_both_directions_or_the_end_has_its_reason() {
+    if !has_kernel_tls("keys_change_within_a_run_in_both_directions_or_the_end_has_its_reason") {
+        return;
+    }
+    let listening = Listening::start();
+    let flags = ["--both", "--key-records", "64", "-n", "5000001", "--verify"];
+    let kernel = ["--engine", "kernel", "--receive-engine", "kernel"];
+    if Kernel::running().takes_new_keys() {
+        let before = TlsStatistics::now();
+        let said = listening.run(&[&kernel[..], &flags].concat());
+        assert!(said.contains("here: changed ") && said.contains("listener: changed "), "{said}");
+        // Two streams of 5 MB, and 1 MiB under each key. The engine tries a second key on sockets of its own, too.
+        for counter in ["TlsTxRekeyOk", "TlsRxRekeyOk"] {
+            assert!(before.moved(counter) >= 8, "{counter} {}", before.moved(counter));
+        }
+        assert_eq!(before.new_faults(), []);
+        return;
+    }
+    for (engines, reason) in [
+        (&kernel[..], "its key has "),
+        (&["--engine", "user", "--receive-engine", "kernel"], "the peer changed its key (KeyUpdate)"),
+    ] {
+        let (said, wrong) = listening.fails(&[engines, &flags].concat());
+        assert!(said.contains(reason) || wrong.contains(reason), "{engines:?}: {said}{wrong}");
+    }
+}
+
+/// 10 GB of them with `make test-all`.
+#[test]
+fn every_byte_of_a_long_run_is_verified() {
+    if !has_kernel_tls("every_byte_of_a_long_run_is_verified") {
+        return;
+    }
+    let bytes = if runs_all() { "10000000007" } else { "50000007" };
+    let said = Listening::start().run(&[
+        "--engine",
+        "kernel",
+        "--receive-engine",
+        "kernel",
+        "-n",
+        bytes,
+        "--verify",
+        "-l",
+        "300001",
+    ]);
+    assert!(said.contains(&format!("exactly {bytes} each way")), "{said}");
+    assert!(said.contains("every byte is the one that it had to be"), "{said}");
+}
+
 #[test]
 fn all_engines_are_one_table() {
     if !has_kernel_tls("all_engines_are_one_table") {
@@ -91,7 +153,7 @@ fn all_engines_are_one_table() {
     }
     let said = Listening::start().run(&["--engine", "all", "-n", "1M"]);
     let rows: Vec<&str> = said.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(rows, ["engine", "plain", "user", "kernel", "nic"], "{said}");
+    assert_eq!(rows, ["engine", "plain", "user", "kernel", "nic", "floor"], "{said}");
     assert!(said.contains("no adapter took the connection"), "{said}");
     assert_eq!(said.matches("bits/sec").count(), 3, "{said}");
 }

@@ -1,7 +1,7 @@
 //! Transfers that go well: both versions of IP, both ciphers, with bursts and without, ranges, several queues.
 
 use crate::fixture::{Fixture, LARGE};
-use linerate_end_to_end::Program;
+use linerate_end_to_end::{Program, linerate_binary};
 use linerate_guest_tests::{Adapter, TlsStatistics};
 use std::time::Duration;
 
@@ -54,6 +54,47 @@ fn linerate_sends_by_the_device() {
     }
     assert_eq!((before.moved("TlsTxDevice"), before.moved("TlsTxSw")), (3, 0));
     assert_eq!(server.metric("linerate_kernel_tls_promotions_total", ""), 3.0);
+}
+
+/// `linerate stream`, from the adapter's end to the far side, which verifies every byte: proved by the kernel and by its counters.
+#[test]
+fn streams_are_sealed_by_the_device() {
+    let Some(fixture) = Fixture::load("streams_are_sealed_by_the_device", &[]) else { return };
+    let state = tempfile::tempdir().unwrap();
+    let secret = state.path().join("secret");
+    std::fs::write(&secret, "what both ends of a test know").unwrap();
+    let secret = secret.to_str().unwrap();
+    let address = format!("{}:5299", fixture.nginx.kernel_tls.ip());
+    let program = linerate_binary();
+    let mut listener = std::process::Command::new(program)
+        .args(["stream", "--listen", &address, "--secret", secret])
+        .env("STATE_DIRECTORY", state.path())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let said = listener.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(said), &mut line).unwrap();
+    let before = TlsStatistics::now();
+    // The far side receives: the listener sends, by its adapter.
+    let words = ["stream", &address, "--secret", secret, "-R", "--engine", "nic", "--tls", "1.2"];
+    let run = fixture
+        .adapter
+        .far(program.to_str().unwrap(), &words)
+        .arguments(["-P", "2", "-n", "3000001", "-l", "30001", "--verify", "-i", "0"])
+        .run();
+    let said = run.text();
+    listener.kill().unwrap();
+    listener.wait().unwrap();
+    for words in [
+        "sent by       nic: the kernel says that the adapter seals",
+        "every byte is the one that it had to be",
+        "exactly 3000001 each way",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(before.moved("TlsTxDevice") >= 2, "{}", before.moved("TlsTxDevice"));
+    assert!(fixture.adapter.counter("tx_tls_encrypted_bytes") > 3_000_000);
 }
 
 #[test]

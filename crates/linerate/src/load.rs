@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -12,10 +13,11 @@ use clap::{ArgGroup, Args};
 use linerate_config::{
     CipherSuites, CpuList, Groups, VERSION_NAMES, parse_duration_ms, parse_size_bytes, parse_version,
 };
+use linerate_load::nfs::{MinorVersion, NfsPlan, NfsTarget, Order};
 use linerate_load::plan::{BodyUse, LoadPlan, RangeChoice, SocketShape, Trust, Until, Version};
 use linerate_load::report::LoadReport;
 use linerate_load::summary::Summary;
-use linerate_load::{LoadError, Sayings, Target, csv};
+use linerate_load::{LoadError, Sayings, Target, csv, nfs};
 
 use crate::FAILED;
 use crate::one_of::one_of;
@@ -33,6 +35,10 @@ Examples:
       Bodies thrown away unread, so that the server is what is measured.
   linerate load https://localhost:8443/1k -c 100 --close --resume --insecure
       A resumed handshake for each request.
+  linerate load nfs://localhost/film.mp4 -c 4 --depth 8 --insecure
+      READs of 1 MiB of NFS 4.2 over TLS, without a mount: eight under way on each of four connections.
+  linerate load nfs://localhost/film.mp4 -n 1000 --block 4KiB --order random --xprtsec none --verify film.mp4
+      1000 READs of 4 KiB in the clear, every byte compared.
 
 The first interrupt (Ctrl-C) ends the run and prints what was measured so far; the second ends at once.
 
@@ -45,9 +51,9 @@ const LONGEST_MS: u64 = 7 * 86_400_000;
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("length").args(["duration", "requests"]))]
 pub(crate) struct LoadArguments {
-    /// What to ask for, in turn: http://HOST[:PORT]/PATH or https://…
+    /// What to ask for, in turn: http://HOST[:PORT]/PATH or https://…; or nfs://HOST[:PORT]/EXPORT/PATH
     #[arg(value_name = "URL", required = true, value_hint = clap::ValueHint::Url)]
-    urls: Vec<Target>,
+    urls: Vec<Address>,
 
     /// Connections at a time
     #[arg(short, long, value_name = "N", default_value_t = 10)]
@@ -153,6 +159,26 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "FILE", conflicts_with = "insecure", help_heading = "TLS", value_hint = clap::ValueHint::FilePath)]
     ca: Option<PathBuf>,
 
+    /// How much a READ of NFS asks for, like 4KiB [default: 1MiB]
+    #[arg(long, value_name = "SIZE", value_parser = block, help_heading = "NFS")]
+    block: Option<u32>,
+
+    /// Which bytes READs ask for: the file from end to end, blocks of it at random, or as many bytes from anywhere
+    #[arg(long, value_name = "ORDER", value_enum, help_heading = "NFS")]
+    order: Option<OrderChoice>,
+
+    /// READs under way on each connection [default: 1]
+    #[arg(long, value_name = "N", help_heading = "NFS")]
+    depth: Option<u32>,
+
+    /// RPC-with-TLS, or none, as mount calls it [default: tls]
+    #[arg(long, value_name = "SECURITY", value_enum, help_heading = "NFS")]
+    xprtsec: Option<Security>,
+
+    /// The version of NFS [default: 4.2]
+    #[arg(long, value_name = "VERSION", value_enum, help_heading = "NFS")]
+    vers: Option<NfsVersion>,
+
     /// Print the report as JSON (docs/schema/linerate-load-1.json)
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -166,16 +192,148 @@ pub(crate) struct LoadArguments {
     quiet: bool,
 }
 
+/// A URL of either kind.
+#[derive(Clone, Debug)]
+enum Address {
+    Http(Target),
+    Nfs(NfsTarget),
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(url: &str) -> Result<Self, String> {
+        let is_nfs = url.split_once("://").is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("nfs"));
+        if is_nfs { url.parse().map(Self::Nfs) } else { url.parse().map(Self::Http) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum OrderChoice {
+    Sequential,
+    Random,
+    Anywhere,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Security {
+    None,
+    Tls,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum NfsVersion {
+    #[value(name = "4.1")]
+    One,
+    #[value(name = "4.2")]
+    Two,
+}
+
+/// What a run asks for.
+#[derive(Debug)]
+enum Plan {
+    Http(LoadPlan),
+    Nfs(NfsPlan),
+}
+
 impl LoadArguments {
-    fn plan(self) -> LoadPlan {
-        LoadPlan {
-            targets: self.urls,
+    fn plan(mut self) -> Result<Plan, LoadError> {
+        let (mut http, mut nfs) = (Vec::new(), Vec::new());
+        for url in std::mem::take(&mut self.urls) {
+            match url {
+                Address::Http(target) => http.push(target),
+                Address::Nfs(target) => nfs.push(target),
+            }
+        }
+        if nfs.is_empty() {
+            self.refuse(&self.of_nfs(), "every URL is http or https")?;
+            return Ok(Plan::Http(self.http(http)));
+        }
+        if !http.is_empty() {
+            return Err(LoadError::Plan("one run is of HTTP or of NFS: give URLs of one kind".to_owned()));
+        }
+        self.refuse(&self.of_http(), "the URLs are nfs://")?;
+        Ok(Plan::Nfs(self.nfs(nfs)))
+    }
+
+    /// Flags that were given and mean nothing here.
+    fn refuse(&self, flags: &[(&'static str, bool)], because: &str) -> Result<(), LoadError> {
+        match flags.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((flag, _)) => {
+                Err(LoadError::Plan(format!("{because}, so {flag} means nothing: leave it out")))
+            }
+        }
+    }
+
+    fn of_nfs(&self) -> [(&'static str, bool); 5] {
+        [
+            ("--block", self.block.is_some()),
+            ("--order", self.order.is_some()),
+            ("--depth", self.depth.is_some()),
+            ("--xprtsec", self.xprtsec.is_some()),
+            ("--vers", self.vers.is_some()),
+        ]
+    }
+
+    fn of_http(&self) -> [(&'static str, bool); 9] {
+        [
+            ("--rate", self.rate.is_some()),
+            ("--close", self.close),
+            ("--once", self.once),
+            ("--header", !self.headers.is_empty()),
+            ("--range (--order and --block say which bytes)", self.range.is_some()),
+            ("--discard", self.discard),
+            ("--resume", self.resume),
+            ("--no-resume", self.no_resume),
+            ("--tls (RPC-with-TLS is TLS 1.3)", self.tls.is_some()),
+        ]
+    }
+
+    fn nfs(self, targets: Vec<NfsTarget>) -> NfsPlan {
+        let until = self.until();
+        NfsPlan {
             connections: self.connections,
             threads: self.threads,
-            until: match self.requests {
-                Some(requests) => Until::Requests(requests),
-                None => Until::Time(self.duration.unwrap_or(Duration::from_secs(10))),
+            depth: self.depth.unwrap_or(1),
+            block_bytes: self.block.unwrap_or(1 << 20),
+            order: match self.order {
+                None | Some(OrderChoice::Sequential) => Order::Sequential,
+                Some(OrderChoice::Random) => Order::Random,
+                Some(OrderChoice::Anywhere) => Order::Anywhere,
             },
+            tls: self.xprtsec != Some(Security::None),
+            cipher_suites: self.cipher.map_or_else(Vec::new, |suites| suites.as_slice().to_vec()),
+            groups: self.group.map_or_else(Vec::new, |groups| groups.as_slice().to_vec()),
+            trust: trust(self.ca, self.insecure),
+            minor_version: match self.vers {
+                Some(NfsVersion::One) => MinorVersion::One,
+                None | Some(NfsVersion::Two) => MinorVersion::Two,
+            },
+            verify: self.verify,
+            warm_up: self.warmup,
+            spin: self.spin,
+            shape: SocketShape { receive_buffer_bytes: self.receive_buffer, segment_bytes: self.mss },
+            cpus: self.cpus.map_or(Vec::new(), |cpus| cpus.as_slice().to_vec()),
+            timeout: self.timeout,
+            command: command(),
+            ..NfsPlan::new(targets, until)
+        }
+    }
+
+    fn until(&self) -> Until {
+        match self.requests {
+            Some(requests) => Until::Requests(requests),
+            None => Until::Time(self.duration.unwrap_or(Duration::from_secs(10))),
+        }
+    }
+
+    fn http(self, targets: Vec<Target>) -> LoadPlan {
+        LoadPlan {
+            until: self.until(),
+            targets,
+            connections: self.connections,
+            threads: self.threads,
             rate: self.rate,
             close: self.close,
             once: self.once,
@@ -185,11 +343,7 @@ impl LoadArguments {
             version: self.tls,
             cipher_suites: self.cipher.map_or_else(Vec::new, |suites| suites.as_slice().to_vec()),
             groups: self.group.map_or_else(Vec::new, |groups| groups.as_slice().to_vec()),
-            trust: match self.ca {
-                Some(file) => Trust::File(file),
-                None if self.insecure => Trust::Anyone,
-                None => Trust::System,
-            },
+            trust: trust(self.ca, self.insecure),
             headers: self.headers,
             range: self.range,
             warm_up: self.warmup,
@@ -200,9 +354,22 @@ impl LoadArguments {
                 None => BodyUse::Read,
             },
             timeout: self.timeout,
-            command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+            command: command(),
         }
     }
+}
+
+fn trust(authorities: Option<PathBuf>, takes_any: bool) -> Trust {
+    match authorities {
+        Some(file) => Trust::File(file),
+        None if takes_any => Trust::Anyone,
+        None => Trust::System,
+    }
+}
+
+/// The command line, for the report.
+fn command() -> Vec<String> {
+    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
 /// Makes the run and prints its report. The status tells whether all went well.
@@ -213,7 +380,11 @@ pub(crate) fn load(arguments: LoadArguments) -> Result<ExitCode, Box<dyn Error>>
     let (json, csv) = (arguments.json, arguments.csv);
     let sayings = Sayings { progress: !arguments.quiet && io::stderr().is_terminal(), marks: json };
     let interrupt = interrupted_by_signals()?;
-    let report = match linerate_load::run(&arguments.plan(), &interrupt, sayings) {
+    let run = arguments.plan().and_then(|plan| match plan {
+        Plan::Http(plan) => linerate_load::run(&plan, &interrupt, sayings),
+        Plan::Nfs(plan) => nfs::run(&plan, &interrupt, sayings),
+    });
+    let report = match run {
         Err(LoadError::Plan(reason)) => return Err(UsageError::new("load", reason).into()),
         other => other?,
     };
@@ -267,6 +438,14 @@ fn receive_buffer(text: &str) -> Result<u32, linerate_config::Error> {
     parse_size_bytes(text, 1024..=1 << 30).map(|bytes| bytes as u32)
 }
 
+fn block(text: &str) -> Result<u32, String> {
+    let bytes = match text.parse::<u64>() {
+        Ok(bytes) => bytes,
+        Err(_) => parse_size_bytes(text, 1..=u64::from(u32::MAX)).map_err(|error| error.to_string())?,
+    };
+    u32::try_from(bytes).ok().filter(|&bytes| bytes > 0).ok_or_else(|| format!("{text} is no size of a READ"))
+}
+
 fn range(text: &str) -> Result<RangeChoice, String> {
     let offset = |digits: &str| {
         digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u64>().ok()).flatten()
@@ -301,6 +480,10 @@ mod tests {
         assert_eq!(range("0-9").unwrap(), RangeChoice::Fixed { first: 0, last: 9 });
         for text in ["", "5", "5-", "-5", "a-b", "random:", "random:x", "+1-2"] {
             assert!(range(text).is_err(), "{text}");
+        }
+        assert_eq!((block("4KiB").unwrap(), block("1001").unwrap()), (4096, 1001));
+        for text in ["", "0", "-1", "5GiB", "x"] {
+            assert!(block(text).is_err(), "{text}");
         }
         assert_eq!(header("A:  b c ").unwrap(), ("A".to_owned(), "b c".to_owned()));
         assert!(header("A").is_err());

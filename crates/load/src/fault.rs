@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     TimedOut(&'static str),
     /// The source to compare with cannot be read.
     Source(io::Error),
+    /// An NFS server said no, in words.
+    Nfs(String),
 }
 
 impl Fault {
@@ -58,6 +60,7 @@ impl Fault {
             Self::ClosedIdle => "closed while idle".to_owned(),
             Self::TimedOut(stage) => format!("timed out: {stage}"),
             Self::Source(error) => format!("verify: the source cannot be read: {}", error.kind()),
+            Self::Nfs(said) => format!("nfs: {said}"),
         }
     }
 

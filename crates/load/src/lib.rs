@@ -5,7 +5,7 @@
 //!
 //! Each thread has its own connections, its own `epoll`, its own counts; nothing is shared but the number of requests
 //! left. Records are received many at a time and opened in place by `crates/record`; bodies can also be thrown away
-//! unread, by the kernel, so that the sender alone is what is measured.
+//! unread, by the kernel, so that the sender alone is what is measured. [`nfs`] does the same with READs of NFS.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ pub mod csv;
 mod environment;
 mod error;
 mod fault;
+pub mod nfs;
 pub mod plan;
 mod progress;
 pub mod report;

@@ -8,10 +8,7 @@ use std::{
 
 use linerate_figures::{bytes, count, duration};
 
-use crate::{
-    plan::{LoadPlan, Until},
-    shared::Shared,
-};
+use crate::{plan::Until, shared::Shared};
 
 /// How often it is written anew.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -28,8 +25,8 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    pub(crate) fn new(plan: &LoadPlan, start: Instant, shows: bool) -> Self {
-        Self { shows, start, warm_up: plan.warm_up, until: plan.until, last: (start, 0), width: 0 }
+    pub(crate) fn new((warm_up, until): (Duration, Until), start: Instant, shows: bool) -> Self {
+        Self { shows, start, warm_up, until, last: (start, 0), width: 0 }
     }
 
     /// Writes the line, if it is time.

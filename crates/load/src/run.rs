@@ -34,6 +34,22 @@ pub struct Sayings {
     pub marks: bool,
 }
 
+/// How a run is shaped, whatever is asked for in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conduct<'a> {
+    pub(crate) threads: u32,
+    pub(crate) connections: u32,
+    /// Files that bytes are compared with.
+    pub(crate) sources: u64,
+    pub(crate) until: Until,
+    pub(crate) warm_up: Duration,
+    /// Requests a second, all threads together.
+    pub(crate) rate: Option<f64>,
+    pub(crate) spin: bool,
+    pub(crate) cpus: &'a [usize],
+    pub(crate) timeout: Duration,
+}
+
 /// Makes the run that `plan` describes. It ends early, and is reported all the same, once `interrupt` is set.
 ///
 /// # Errors
@@ -41,23 +57,52 @@ pub struct Sayings {
 pub fn run(plan: &LoadPlan, interrupt: &AtomicBool, sayings: Sayings) -> Result<LoadReport, LoadError> {
     plan.check()?;
     let prepared = Run::prepare(plan)?;
+    let shape = Conduct {
+        threads: plan.threads,
+        connections: plan.connections,
+        sources: prepared.origins.iter().map(|origin| origin.forms.len() as u64).sum(),
+        until: plan.until,
+        warm_up: plan.warm_up,
+        rate: plan.rate,
+        spin: plan.spin,
+        cpus: &plan.cpus,
+        timeout: plan.timeout,
+    };
+    let mut report = conduct(&shape, interrupt, sayings, |job, shared| {
+        Worker::new(job, &prepared, shared).and_then(Worker::work)
+    })?;
+    report.command.clone_from(&plan.command);
+    report.discarded = plan.body == BodyUse::Discard;
+    report.verified = matches!(plan.body, BodyUse::Verify(_));
+    Ok(report)
+}
+
+/// Runs threads that do `work`, from the moment when all are ready to the end, and adds up what they found out.
+///
+/// # Errors
+/// There was no run.
+pub(crate) fn conduct(
+    shape: &Conduct<'_>,
+    interrupt: &AtomicBool,
+    sayings: Sayings,
+    work: impl Fn(Job, &Shared) -> Result<Outcome, LoadError> + Sync,
+) -> Result<LoadReport, LoadError> {
     let open_files = linerate_os::limits::raise_open_files();
-    let sources = prepared.origins.iter().map(|origin| origin.forms.len() as u64).sum::<u64>();
-    let needed = u64::from(plan.connections) + 2 * u64::from(plan.threads) + sources + OTHER_FILES;
+    let needed = u64::from(shape.connections) + 2 * u64::from(shape.threads) + shape.sources + OTHER_FILES;
     if needed > open_files {
         return Err(LoadError::OpenFiles { needed, limit: open_files });
     }
-    let requests = match plan.until {
+    let requests = match shape.until {
         Until::Requests(requests) => requests,
         Until::Time(_) => u64::MAX,
     };
-    let shared = Shared::new(plan.threads, plan.connections, requests);
+    let shared = Shared::new(shape.threads, shape.connections, requests);
     let (outcomes, control, started_unix_s) = thread::scope(|scope| {
         let mut threads = Vec::new();
-        for thread in 0..plan.threads {
-            let job = job(plan, thread);
-            let (prepared, shared) = (&prepared, &shared);
-            let work = move || match Worker::new(job, prepared, shared).and_then(Worker::work) {
+        for thread in 0..shape.threads {
+            let job = job(shape, thread);
+            let (work, shared) = (&work, &shared);
+            let work = move || match work(job, shared) {
                 Ok(outcome) => Some(outcome),
                 Err(error) => {
                     shared.give_up(error);
@@ -75,8 +120,8 @@ pub fn run(plan: &LoadPlan, interrupt: &AtomicBool, sayings: Sayings) -> Result<
         }
         let start = shared.begin();
         let started_unix_s =
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| (since + plan.warm_up).as_secs());
-        let before = watch(plan, &shared, start, interrupt, sayings);
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| (since + shape.warm_up).as_secs());
+        let before = watch(shape, &shared, start, interrupt, sayings);
         shared.release();
         let outcomes: Vec<Outcome> =
             threads.into_iter().filter_map(|handle| handle.join().ok().flatten()).collect();
@@ -90,12 +135,12 @@ pub fn run(plan: &LoadPlan, interrupt: &AtomicBool, sayings: Sayings) -> Result<
         return Err(failure);
     }
     let interrupted = interrupt.load(Ordering::Relaxed);
-    Ok(report(plan, outcomes, control, (started_unix_s, open_files, interrupted)))
+    Ok(report(shape, outcomes, control, (started_unix_s, open_files, interrupted)))
 }
 
 /// Watches until the run is over. Gives what this thread had cost when measuring began.
 fn watch(
-    plan: &LoadPlan,
+    shape: &Conduct<'_>,
     shared: &Shared,
     start: Instant,
     interrupt: &AtomicBool,
@@ -107,9 +152,9 @@ fn watch(
             let _ = writeln!(io::stderr(), "{line}");
         }
     };
-    let measure_from = start + plan.warm_up;
-    let stop_at = measured_time(plan).map(|time| measure_from + time);
-    let mut watcher = Watcher::new(plan, start, sayings.progress);
+    let measure_from = start + shape.warm_up;
+    let stop_at = measured_time(shape).map(|time| measure_from + time);
+    let mut watcher = Watcher::new((shape.warm_up, shape.until), start, sayings.progress);
     let mut before = None;
     loop {
         let now = Instant::now();
@@ -135,32 +180,33 @@ fn watch(
     before
 }
 
-fn measured_time(plan: &LoadPlan) -> Option<Duration> {
-    match plan.until {
+fn measured_time(shape: &Conduct<'_>) -> Option<Duration> {
+    match shape.until {
         Until::Time(time) => Some(time),
         Until::Requests(_) => None,
     }
 }
 
-fn job(plan: &LoadPlan, thread: u32) -> Job {
+fn job(shape: &Conduct<'_>, thread: u32) -> Job {
     // The first threads take what does not divide evenly.
-    let connections = plan.connections / plan.threads + u32::from(thread < plan.connections % plan.threads);
-    let share = f64::from(connections) / f64::from(plan.connections);
+    let connections =
+        shape.connections / shape.threads + u32::from(thread < shape.connections % shape.threads);
+    let share = f64::from(connections) / f64::from(shape.connections);
     Job {
         thread,
-        threads: plan.threads,
+        threads: shape.threads,
         connections,
-        rate: plan.rate.map(|rate| rate * share),
-        cpu: (!plan.cpus.is_empty()).then(|| plan.cpus[thread as usize % plan.cpus.len()]),
-        spin: plan.spin,
-        timeout: plan.timeout,
-        warm_up: plan.warm_up,
-        measure: measured_time(plan),
+        rate: shape.rate.map(|rate| rate * share),
+        cpu: (!shape.cpus.is_empty()).then(|| shape.cpus[thread as usize % shape.cpus.len()]),
+        spin: shape.spin,
+        timeout: shape.timeout,
+        warm_up: shape.warm_up,
+        measure: measured_time(shape),
     }
 }
 
 fn report(
-    plan: &LoadPlan,
+    shape: &Conduct<'_>,
     outcomes: Vec<Outcome>,
     control: ThreadCpu,
     (started_unix_s, open_files, interrupted): (u64, u64, bool),
@@ -177,7 +223,7 @@ fn report(
     outcomes.into_iter().for_each(|outcome| all.add(outcome.tally));
     LoadReport {
         schema: SCHEMA.to_owned(),
-        command: plan.command.clone(),
+        command: Vec::new(),
         started_unix_s,
         environment: environment::capture(open_files),
         measured_s,
@@ -190,7 +236,7 @@ fn report(
         errors: all.errors,
         statuses: all.statuses,
         mismatches: all.mismatches,
-        rate_per_s: plan.rate,
+        rate_per_s: shape.rate,
         client,
         negotiated: all
             .negotiated
@@ -201,8 +247,8 @@ fn report(
                 (format!("{version}, {suite}{group}"), count)
             })
             .collect(),
-        discarded: plan.body == BodyUse::Discard,
-        verified: matches!(plan.body, BodyUse::Verify(_)),
+        discarded: false,
+        verified: false,
         client_limited,
         interrupted,
     }

@@ -65,7 +65,7 @@ impl FromStr for Target {
 }
 
 /// `host`, `host:port`, `[v6]`, `[v6]:port`.
-fn host_and_port(authority: &str) -> Result<(&str, Option<&str>), String> {
+pub(crate) fn host_and_port(authority: &str) -> Result<(&str, Option<&str>), String> {
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
         let (host, behind) =
             rest.split_once(']').ok_or("the bracket around the IPv6 address is not closed")?;

@@ -40,7 +40,19 @@ impl Source {
     /// # Errors
     /// [`LoadError::Source`]: there is no such file, or it cannot be read.
     pub(crate) fn open(place: &Path, target: &Target) -> Result<Self, LoadError> {
-        let path = if place.is_dir() { below(place, target)? } else { place.to_owned() };
+        Self::of(if place.is_dir() { below(place, target)? } else { place.to_owned() })
+    }
+
+    /// The source of a file of an NFS server: `place` itself if that is a file, else the file below it that these names lead to.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn at(place: &Path, names: &[String]) -> Result<Self, LoadError> {
+        // No name is `..`, nor has a slash.
+        Self::of(if place.is_dir() { place.join(names.join("/")) } else { place.to_owned() })
+    }
+
+    fn of(path: PathBuf) -> Result<Self, LoadError> {
         let opened = File::open(&path).and_then(|file| {
             let metadata = file.metadata()?;
             if !metadata.is_file() {

@@ -2,7 +2,7 @@
 
 use crate::{
     Chain, ClientKeySchedule, Connected, HANDSHAKE_LIMIT_BYTES,
-    connector::{CLIENT_PROTOCOL, ConnectFailure, Connector},
+    connector::{ConnectFailure, Connector},
     driver::{Agreement, Driver, Fault},
 };
 use rustls::{client::UnbufferedClientConnection, pki_types::ServerName};
@@ -21,6 +21,7 @@ pub enum ConnectStep {
 pub struct ClientHandshake {
     driver: Option<Driver<UnbufferedClientConnection>>,
     keeps_tickets: bool,
+    protocol: &'static str,
 }
 
 impl ClientHandshake {
@@ -39,7 +40,7 @@ impl ClientHandshake {
         let connection = UnbufferedClientConnection::new(Arc::clone(connector.config()), name)?;
         let mut driver = Driver::new(connection);
         driver.offer(&mut [], outgoing)?;
-        Ok(Self { driver: Some(driver), keeps_tickets: connector.resumes() })
+        Ok(Self { driver: Some(driver), keeps_tickets: connector.resumes(), protocol: connector.protocol() })
     }
 
     /// Takes whole records from the front of `incoming` and appends to `outgoing` what is to be sent.
@@ -69,8 +70,9 @@ impl ClientHandshake {
     /// Adds what only a client knows of the agreement.
     fn finish(&mut self) -> Result<Connected, ConnectFailure> {
         let driver = self.driver.take().ok_or_else(over)?;
-        if driver.common().alpn_protocol().is_some_and(|agreed| agreed != CLIENT_PROTOCOL) {
-            return Err(ConnectFailure::new("protocol", "the server chose another protocol than http/1.1"));
+        if driver.common().alpn_protocol().is_some_and(|agreed| agreed != self.protocol.as_bytes()) {
+            let chosen = format!("the server chose another protocol than {}", self.protocol);
+            return Err(ConnectFailure::new("protocol", chosen));
         }
         let server_certificates = Chain::shown(driver.common().peer_certificates().unwrap_or_default());
         let Agreement { version, cipher_suite, group, resumed, send, receive, next_keys } =

@@ -6,14 +6,16 @@ use crate::{
     sessions::Sessions,
     trust::{AnyCertificate, system_roots},
 };
+use linerate_record::Version;
 use rustls::{
     ClientConfig, RootCertStore,
     client::{Resumption, WebPkiServerVerifier, danger::ServerCertVerifier},
 };
 use std::{fmt, path::PathBuf, sync::Arc};
 
-/// The one protocol that the client offers by ALPN.
-pub(crate) const CLIENT_PROTOCOL: &[u8] = b"http/1.1";
+/// The protocols that clients offer by ALPN: HTTP's, and that of RPC-with-TLS (RFC 9289 section 8.1).
+const HTTP_PROTOCOL: &str = "http/1.1";
+const RPC_PROTOCOL: &str = "sunrpc";
 
 /// Which certificates a client takes from servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,14 +33,27 @@ pub enum Trust {
 pub struct Connector {
     config: Arc<ClientConfig>,
     resumes: bool,
+    protocol: &'static str,
 }
 
 impl Connector {
-    /// A client that offers what `policy` says, in that order, and resumes sessions if the policy has tickets.
+    /// A client of HTTP that offers what `policy` says, in that order, and resumes sessions if the policy has tickets.
     ///
     /// # Errors
     /// The policy leaves nothing to offer, or the authorities cannot be read.
     pub fn new(policy: &TlsPolicy, trust: &Trust) -> Result<Self, TlsError> {
+        Self::speaking(HTTP_PROTOCOL, policy, trust)
+    }
+
+    /// The same of RPC-with-TLS, which has no version before 1.3 (RFC 9289 section 5).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn for_rpc(policy: &TlsPolicy, trust: &Trust) -> Result<Self, TlsError> {
+        Self::speaking(RPC_PROTOCOL, &TlsPolicy { minimum_version: Version::Tls13, ..policy.clone() }, trust)
+    }
+
+    fn speaking(protocol: &'static str, policy: &TlsPolicy, trust: &Trust) -> Result<Self, TlsError> {
         let suites = policy.usable_suites()?;
         let provider = Arc::new(policy.provider(&suites));
         let crypto = |error: rustls::Error| TlsError::Crypto(error.to_string());
@@ -62,13 +77,13 @@ impl Connector {
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
-        config.alpn_protocols = vec![CLIENT_PROTOCOL.to_vec()];
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
         config.enable_secret_extraction = true;
         config.resumption = match policy.session_tickets {
             true => Resumption::store(Arc::new(Sessions::default())),
             false => Resumption::disabled(),
         };
-        Ok(Self { config: Arc::new(config), resumes: policy.session_tickets })
+        Ok(Self { config: Arc::new(config), resumes: policy.session_tickets, protocol })
     }
 
     pub(crate) fn config(&self) -> &Arc<ClientConfig> {
@@ -77,6 +92,10 @@ impl Connector {
 
     pub(crate) fn resumes(&self) -> bool {
         self.resumes
+    }
+
+    pub(crate) fn protocol(&self) -> &'static str {
+        self.protocol
     }
 }
 

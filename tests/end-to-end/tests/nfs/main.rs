@@ -4,5 +4,6 @@
 mod calls;
 mod clients;
 mod keys;
+mod load;
 mod peer;
 mod reloads;

@@ -1,0 +1,122 @@
+//! `linerate load nfs://…`: every byte of what it reads is the file's, and what a server refuses is said.
+
+use crate::calls::{certificates, serve};
+use linerate_end_to_end::{CertificatePair, Finished, Program, Server, Site, linerate_binary};
+use serde_json::Value;
+
+/// Lengths of which blocks leave a rest, or none, and files shorter than a block.
+const LENGTHS_BYTES: [usize; 5] = [1, 4095, 65_536, 300_001, 3_000_017];
+
+fn load(words: &[&str]) -> Finished {
+    let program = linerate_binary().to_str().expect("a path of a test is text");
+    Program::new(program, [&["load", "--json"], words].concat()).run()
+}
+
+fn report(finished: &Finished) -> Value {
+    serde_json::from_slice(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {}", finished.stderr))
+}
+
+struct Fixture {
+    site: Site,
+    pair: CertificatePair,
+    server: Server,
+    _folder: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn new(rule: &str) -> Self {
+        let site = Site::empty();
+        for length_bytes in LENGTHS_BYTES {
+            site.add_pattern(&format!("a folder/{length_bytes}"), length_bytes);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let pair = CertificatePair::for_localhost(folder.path());
+        let toml = format!("{}[[export]]\ndirectory = {:?}\n{rule}", certificates(&pair), site.path());
+        Self { server: serve(&toml), site, pair, _folder: folder }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("nfs://localhost:{}/{path}", self.server.listener("nfs", 0).port())
+    }
+}
+
+#[test]
+fn every_byte_is_the_file_s_in_any_order_and_size() {
+    let fixture = Fixture::new("tls = \"offer\"\n");
+    let urls = LENGTHS_BYTES.map(|length_bytes| fixture.url(&format!("a%20folder/{length_bytes}")));
+    let folder = fixture.site.path().to_str().unwrap();
+    let authority = fixture.pair.certificate.to_str().unwrap();
+    for (security, version) in
+        [(["--xprtsec", "none"], "4.1"), (["--ca", authority], "4.2"), (["--ca", authority], "4.1")]
+    {
+        for (order, block, depth) in [
+            ("sequential", "1MiB", "3"),
+            ("random", "64KiB", "1"),
+            ("anywhere", "99991", "8"),
+            ("anywhere", "1", "2"),
+        ] {
+            let mut words: Vec<&str> = urls.iter().map(String::as_str).collect();
+            words.extend(["-n", "200", "-c", "5", "-t", "2", "--verify", folder, "--vers", version]);
+            words.extend(["--order", order, "--block", block, "--depth", depth]);
+            words.extend(security);
+            let finished = load(&words);
+            let report = report(&finished);
+            assert!(finished.status.success(), "{words:?}: {report:#}");
+            assert_eq!((&report["totals"]["responses"], &report["verified"]), (&200.into(), &true.into()));
+            assert_eq!(report["latency"]["count"], 200);
+            let handshakes = report["totals"]["full_handshakes"].as_u64().unwrap();
+            assert_eq!(handshakes, if security[0] == "--ca" { 5 } else { 0 });
+        }
+    }
+    assert!(fixture.server.metric("linerate_nfs_calls_total", r#"outcome="answered""#) >= 2400.0);
+}
+
+#[test]
+fn one_wrong_byte_is_found_and_named() {
+    let fixture = Fixture::new("tls = \"offer\"\n");
+    let mut wrong = std::fs::read(fixture.site.path().join("a folder/300001")).unwrap();
+    wrong[200_003] ^= 1;
+    let source = fixture.site.path().join("wrong");
+    std::fs::write(&source, &wrong).unwrap();
+    for security in ["none", "tls"] {
+        let url = fixture.url("a%20folder/300001");
+        let mut words = vec![url.as_str(), "-n", "7", "-c", "1", "--block", "100000", "--xprtsec", security];
+        words.extend(["--verify", source.to_str().unwrap()]);
+        words.extend((security == "tls").then_some("--insecure"));
+        let finished = load(&words);
+        let found = report(&finished);
+        assert_eq!(finished.status.code(), Some(1));
+        // The third READ of four, and the seventh.
+        assert_eq!(found["errors"]["verify: a byte differs"], 2, "{found:#}");
+        assert_eq!(found["mismatches"][0]["offset"], 200_003);
+    }
+}
+
+#[test]
+fn what_the_server_refuses_is_said_in_words() {
+    let fixture = Fixture::new("");
+    let there = fixture.url("a%20folder/1");
+    let (missing, folder) = (fixture.url("nowhere"), fixture.url("a%20folder"));
+    for (words, said) in [
+        (vec![there.as_str(), "--xprtsec", "none"], "AUTH_TOOWEAK"),
+        (vec![there.as_str()], "the certificate is not trusted"),
+        (vec![missing.as_str(), "--insecure"], "look-up: NFS4ERR_NOENT"),
+        (vec![folder.as_str(), "--insecure"], "no regular file"),
+    ] {
+        let finished = load(&[words.as_slice(), &["-n", "1", "-c", "1"]].concat());
+        assert_eq!(finished.status.code(), Some(1));
+        let text = finished.stderr;
+        assert!(text.contains(said), "{words:?}: {text}");
+    }
+    for (words, said) in [
+        (vec![there.as_str(), "--discard"], "--discard means nothing"),
+        (vec![there.as_str(), "https://localhost/"], "URLs of one kind"),
+        (vec!["https://localhost/", "--depth", "2"], "--depth means nothing"),
+        (vec![there.as_str(), "--depth", "0"], "--depth: 1 to"),
+    ] {
+        let finished = load(&words);
+        assert_eq!(finished.status.code(), Some(2), "{words:?}");
+        let text = finished.stderr;
+        assert!(text.contains(said), "{words:?}: {text}");
+    }
+}

@@ -11,6 +11,7 @@
 mod call;
 mod connection;
 mod conversation;
+mod hearing;
 mod plan;
 mod reader;
 mod replies;
@@ -18,6 +19,7 @@ mod status;
 mod target;
 mod worker;
 
+pub use hearing::{Heard, hear};
 pub use plan::{MinorVersion, NfsPlan, Order, run};
 pub use reader::{Reader, Setting};
 pub use target::NfsTarget;

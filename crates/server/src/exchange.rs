@@ -10,6 +10,7 @@ use crate::{
     hot_file::HotFile,
     link::{Linger, Link},
     metrics::{Engine, Label as _},
+    nfs::Mappings,
     report,
     snapshot::Snapshot,
     view::Recent,
@@ -29,6 +30,8 @@ use std::{cell::RefCell, rc::Rc, sync::Arc, time::Instant};
 pub(crate) struct Service {
     pub(crate) workplace: Rc<Workplace>,
     pub(crate) files: RefCell<Cache<HotFile>>,
+    /// Of files that NFS clients read.
+    pub(crate) mappings: Mappings,
     pub(crate) snapshots: Arc<ArcSwap<Snapshot>>,
     pub(crate) log_format: LogFormat,
 }

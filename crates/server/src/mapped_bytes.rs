@@ -14,6 +14,10 @@ impl MappedBytes {
         self.limit.set(limit_bytes);
     }
 
+    pub(crate) fn limit_bytes(&self) -> u64 {
+        self.limit.get()
+    }
+
     pub(crate) fn take(self: &Rc<Self>, bytes: u64) -> Option<Share> {
         let mapped = self.mapped.get().checked_add(bytes).filter(|&mapped| mapped <= self.limit.get())?;
         self.mapped.set(mapped);

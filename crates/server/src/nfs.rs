@@ -12,7 +12,9 @@
 //! connection, and replies without files go before those that send them.
 
 mod call;
+mod complaints;
 mod connection;
+mod mappings;
 mod outgoing;
 mod service;
 mod source;
@@ -25,4 +27,5 @@ pub(crate) const NODES_LIMIT: usize = 256;
 pub(crate) const DESCRIPTORS: u64 = 2 * NODES_LIMIT as u64;
 
 pub(crate) use connection::{Door, run};
+pub(crate) use mappings::Mappings;
 pub(crate) use service::NfsService;

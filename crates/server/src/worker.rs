@@ -11,6 +11,7 @@ use crate::{
     exchange::Service,
     listeners::WorkerListener,
     metrics::Metrics,
+    nfs::Mappings,
     places::{handshakes::Handshakes, totals::Totals},
     report,
     snapshot::Snapshot,
@@ -180,6 +181,7 @@ impl Worker {
             service: Rc::new(Service {
                 workplace: Rc::new(workplace),
                 files: RefCell::new(Cache::new(limits)),
+                mappings: Mappings::default(),
                 snapshots: setup.snapshots,
                 log_format,
             }),

@@ -11,6 +11,7 @@ mod configuration;
 mod handshake;
 mod listing;
 mod nfs;
+mod nfs_replies;
 mod path;
 mod range;
 mod record_open;
@@ -28,6 +29,7 @@ pub use configuration::configuration;
 pub use handshake::handshake;
 pub use listing::listing;
 pub use nfs::nfs;
+pub use nfs_replies::nfs_replies;
 pub use path::path;
 pub use range::range;
 pub use record_open::record_open;
@@ -56,7 +58,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     Target { name: "access_log", run: access_log },
     Target { name: "body", run: body },
     Target { name: "client_hello", run: client_hello },
@@ -64,6 +66,7 @@ pub const TARGETS: [Target; 15] = [
     Target { name: "handshake", run: handshake },
     Target { name: "listing", run: listing },
     Target { name: "nfs", run: nfs },
+    Target { name: "nfs_replies", run: nfs_replies },
     Target { name: "path", run: path },
     Target { name: "range", run: range },
     Target { name: "record_open", run: record_open },

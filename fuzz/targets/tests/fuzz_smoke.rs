@@ -81,6 +81,11 @@ fn nfs() {
 }
 
 #[test]
+fn nfs_replies() {
+    smoke("nfs_replies", 100_000);
+}
+
+#[test]
 fn path() {
     smoke("path", 200_000);
 }

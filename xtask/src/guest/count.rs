@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use linerate_bench::result::Reading;
@@ -36,6 +37,9 @@ pub(crate) struct Options {
     /// With `--wire`: only the senders that no server is around, which copy or lend to the kernel what they send.
     #[arg(long, requires = "wire")]
     senders: bool,
+    /// With `--wire`: only NFS, READs of 1 MiB, knfsd and `linerate nfs`.
+    #[arg(long, requires = "wire", conflicts_with = "senders")]
+    nfs: bool,
     /// Set by `--wire` itself: this process is alone in its network namespace.
     #[arg(long, hide = true)]
     in_namespace: bool,
@@ -58,7 +62,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     println!("linerate: {}", linerate::version(&program)?);
     for kernel in kernels {
-        let arguments = options.inside(&program);
+        let mut arguments = options.inside(&program);
+        if options.nfs {
+            arguments.extend(["--nfs-tree".into(), nfs_tree(&workspace)?.into()]);
+        }
         let said = if options.wire {
             let share = workspace.join("target/guest").join(format!("wire-{kernel}"));
             let guests = guests.clone().with_flags(tap::guest_flags(&share));
@@ -79,6 +86,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Where `guest/nfs-tree` has the programs that knfsd needs.
+fn nfs_tree(workspace: &Path) -> Result<PathBuf> {
+    let output = Command::new(workspace.join("guest/nfs-tree"))
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run guest/nfs-tree")?;
+    if !output.status.success() {
+        bail!("the programs of NFS cannot be had (the reason is printed above)");
+    }
+    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+}
+
 impl Options {
     /// The arguments of this program in the guest.
     fn inside(&self, linerate: &Path) -> Vec<OsString> {
@@ -94,6 +113,7 @@ impl Options {
             ["guest", "cost", "--wire", "--in-namespace"].map(Into::into).into();
         arguments.extend(self.common(linerate));
         arguments.extend(self.senders.then(|| "--senders".into()));
+        arguments.extend(self.nfs.then(|| "--nfs".into()));
         arguments.extend(kernels.iter().flat_map(|kernel| ["--kernel".into(), kernel.into()]));
         arguments
     }
@@ -256,7 +276,7 @@ impl Count {
             None => ("whole machine", "", ""),
         };
         let mut text = format!(
-            "| instructions per byte, {counted} | user | kernel | both | spread | of nginx's, or of the copy |{columns}\n\
+            "| instructions per byte, {counted} | user | kernel | both | spread | of nginx's, knfsd's, or of the copy |{columns}\n\
              |---|---|---|---|---|---|{rule}\n"
         );
         for subject in Subject::ALL {

@@ -15,12 +15,13 @@ use linerate_bench::servers::process::RunningServer;
 use linerate_os::kernel_tls::{Calls as _, System};
 
 use super::client::counted::mark;
-use super::client::steps::{Fetcher, Served, Step};
+use super::client::steps::{Fetcher, Served, ServedByNfs, Step};
 use super::sender::{Content, Sender, Way};
 use super::server::Setting;
+use super::subject::NfsKind;
 use super::wire::adapter::{Adapter, Sent};
 use super::wire::control::ControlConnection;
-use super::{Line, Subject, Transfer, served_file};
+use super::{Line, Subject, Transfer, nfs, served_file};
 
 /// The plaintext of a full record.
 const RECORD_BYTES: u64 = 1 << 14;
@@ -49,6 +50,9 @@ pub(crate) struct Options {
     /// Only the senders that no server is around.
     #[arg(long)]
     senders: bool,
+    /// Only NFS; knfsd's programs are here.
+    #[arg(long)]
+    nfs_tree: Option<PathBuf>,
 }
 
 /// Measures all subjects. One that cannot be started is left out, with its reason on standard error.
@@ -82,6 +86,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for subject in Subject::ALL {
         if subject == Subject::CipherAlone {
             bench.measure_cipher(subject)?;
+            continue;
+        }
+        if let Some(kind) = subject.nfs() {
+            if let Some(tree) = &options.nfs_tree {
+                bench.measure_nfs(subject, kind, tree).with_context(|| subject.title())?;
+            }
+            continue;
+        }
+        if options.nfs_tree.is_some() {
             continue;
         }
         if let Some(kind) = subject.sender() {
@@ -162,6 +175,25 @@ impl Bench<'_> {
         let body = for_the_host(&sender.body)?;
         let served = Served { address: sender.address, certificate: None, file: body };
         (self.carry_out)(&Step::Verify(served))?;
+        for _ in 0..self.options.transfers {
+            self.transfer(subject)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Bench::measure`], for a server of NFS.
+    fn measure_nfs(&mut self, subject: Subject, kind: NfsKind, tree: &Path) -> Result<()> {
+        let server = nfs::Server::start(kind, &self.setting, tree)?;
+        let file = self.file.file_name().and_then(|name| name.to_str()).context("the file has no name")?;
+        let address = server.address;
+        let served = ServedByNfs {
+            url: format!("nfs://{address}/{file}"),
+            certificate: (!subject.is_plain()).then(|| self.certificate.clone()),
+            suite: subject.nfs_suite().to_owned(),
+            file: self.file.clone(),
+            body_bytes: self.options.body_bytes,
+        };
+        (self.carry_out)(&Step::VerifyNfs(served))?;
         for _ in 0..self.options.transfers {
             self.transfer(subject)?;
         }

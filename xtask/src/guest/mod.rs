@@ -16,6 +16,7 @@ mod count;
 mod counted_guest;
 mod inside;
 mod never_lose;
+mod nfs;
 mod sender;
 mod served_file;
 mod server;
@@ -32,7 +33,7 @@ use wire::adapter::{Facts, Sent};
 /// What `cargo xtask guest` can do.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum GuestTask {
-    /// Count the instructions that a byte costs: plaintext, linerate's engines, nginx with and without kernel TLS.
+    /// Count the instructions that a byte costs: plaintext, linerate's engines, nginx with and without kernel TLS; or NFS.
     Cost(CountOptions),
     /// The part of `cost` that runs in the guest.
     #[command(hide = true)]

@@ -4,6 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use super::sender::{Content, Way};
 
+/// A server of NFS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NfsKind {
+    /// That of the kernel.
+    Knfsd,
+    /// `linerate nfs`.
+    Linerate,
+}
+
 /// A server and what it encrypts by, or a part of the work by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Subject {
@@ -31,13 +40,25 @@ pub(crate) enum Subject {
     RecordsLent,
     /// The same by `io_uring`.
     RecordsSubmitted,
+    /// Linux' own NFS server, in the clear.
+    KnfsdPlain,
+    /// `linerate nfs`, in the clear.
+    NfsPlain,
+    /// Linux' own NFS server, with TLS: AES-256-GCM, which Linux' client and tlshd agree on.
+    KnfsdTls,
+    /// `linerate nfs`, with TLS by the user engine, and the same cipher.
+    NfsUser,
+    /// Linux' own NFS server, with AES-128-GCM.
+    KnfsdShortKey,
+    /// `linerate nfs`, with AES-128-GCM, which Linux' client gets of it.
+    NfsShortKey,
     /// No server: as many bytes sealed in memory, by the library that linerate uses.
     CipherAlone,
 }
 
 impl Subject {
     /// All of them, in the order of the table.
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::NginxPlain,
         Self::LineratePlain,
         Self::NginxUser,
@@ -50,6 +71,12 @@ impl Subject {
         Self::RecordsCopied,
         Self::RecordsLent,
         Self::RecordsSubmitted,
+        Self::KnfsdPlain,
+        Self::NfsPlain,
+        Self::KnfsdTls,
+        Self::NfsUser,
+        Self::KnfsdShortKey,
+        Self::NfsShortKey,
         Self::CipherAlone,
     ];
 
@@ -68,6 +95,12 @@ impl Subject {
             Self::RecordsCopied => "sender of records, copied",
             Self::RecordsLent => "sender of records, MSG_ZEROCOPY",
             Self::RecordsSubmitted => "sender of records, io_uring SEND_ZC",
+            Self::KnfsdPlain => "knfsd, plaintext",
+            Self::NfsPlain => "linerate nfs, plaintext",
+            Self::KnfsdTls => "knfsd, TLS, AES-256-GCM",
+            Self::NfsUser => "linerate nfs, user engine, AES-256-GCM",
+            Self::KnfsdShortKey => "knfsd, TLS, AES-128-GCM",
+            Self::NfsShortKey => "linerate nfs, user engine, AES-128-GCM",
             Self::CipherAlone => "AES-256-GCM alone, in memory (aws-lc)",
         }
     }
@@ -98,10 +131,28 @@ impl Subject {
         }
     }
 
+    /// The server of NFS that it is.
+    pub(crate) fn nfs(self) -> Option<NfsKind> {
+        match self {
+            Self::KnfsdPlain | Self::KnfsdTls | Self::KnfsdShortKey => Some(NfsKind::Knfsd),
+            Self::NfsPlain | Self::NfsUser | Self::NfsShortKey => Some(NfsKind::Linerate),
+            _ => None,
+        }
+    }
+
+    /// The cipher suite that a client of NFS offers.
+    pub(crate) fn nfs_suite(self) -> &'static str {
+        match self {
+            Self::KnfsdShortKey | Self::NfsShortKey => "TLS_AES_128_GCM_SHA256",
+            _ => "TLS_AES_256_GCM_SHA384",
+        }
+    }
+
     /// Whether it is served in the clear.
     pub(crate) fn is_plain(self) -> bool {
         // A sender's records are sent as they are.
-        matches!(self, Self::NginxPlain | Self::LineratePlain) || self.sender().is_some()
+        matches!(self, Self::NginxPlain | Self::LineratePlain | Self::KnfsdPlain | Self::NfsPlain)
+            || self.sender().is_some()
     }
 
     /// Whether the kernel is to encrypt.
@@ -109,7 +160,7 @@ impl Subject {
         matches!(self, Self::NginxKernel | Self::LinerateKernel)
     }
 
-    /// The one of nginx that does the same, or the sender that copies: what this one is to be held against.
+    /// The one of nginx or of the kernel that does the same, or the sender that copies: what this one is to be held against.
     pub(crate) fn yardstick(self) -> Option<Self> {
         match self {
             Self::LineratePlain => Some(Self::NginxPlain),
@@ -117,7 +168,13 @@ impl Subject {
             Self::LinerateKernel => Some(Self::NginxKernel),
             Self::ClearLent | Self::ClearSubmitted => Some(Self::ClearCopied),
             Self::RecordsLent | Self::RecordsSubmitted => Some(Self::RecordsCopied),
-            Self::NginxPlain
+            Self::NfsPlain => Some(Self::KnfsdPlain),
+            Self::NfsUser => Some(Self::KnfsdTls),
+            Self::NfsShortKey => Some(Self::KnfsdShortKey),
+            Self::KnfsdPlain
+            | Self::KnfsdTls
+            | Self::KnfsdShortKey
+            | Self::NginxPlain
             | Self::NginxUser
             | Self::NginxKernel
             | Self::ClearCopied

@@ -3,6 +3,7 @@
 use std::{
     net::SocketAddr,
     os::fd::AsFd,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -40,30 +41,31 @@ impl Setting {
 }
 
 /// A connection on which the file is found.
-pub struct Reader<'a> {
-    setting: &'a Setting,
+pub struct Reader {
+    setting: Arc<Setting>,
     connection: Connection,
     bench: Bench,
     handshakes: u32,
 }
 
-impl std::fmt::Debug for Reader<'_> {
+impl std::fmt::Debug for Reader {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Reader").field("setting", self.setting).finish_non_exhaustive()
+        formatter.debug_struct("Reader").field("setting", &self.setting).finish_non_exhaustive()
     }
 }
 
-impl<'a> Reader<'a> {
+impl Reader {
     /// Connects, with TLS if the plan has it, makes a session and looks the file up.
     ///
     /// # Errors
     /// Something of that failed, in words.
-    pub fn connect(setting: &'a Setting, number: u32) -> Result<Self, String> {
+    pub fn connect(setting: &Arc<Setting>, number: u32) -> Result<Self, String> {
         let socket = socket::connect(setting.address(), None, SocketShape::default())
             .map_err(|error| error.to_string())?;
         let subject = setting.prepared.subject(0, number, 0);
         let connection = Connection::new(socket, subject, Instant::now());
-        let mut reader = Self { setting, connection, bench: Bench::new(), handshakes: number };
+        let mut reader =
+            Self { setting: Arc::clone(setting), connection, bench: Bench::new(), handshakes: number };
         while reader.connection.file().is_none() {
             reader.step()?;
         }

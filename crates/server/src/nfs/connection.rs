@@ -7,7 +7,6 @@ use crate::{
     link::{Linger, Link},
     metrics::{Closed, Refused},
     places::handshakes::Ticket,
-    report,
     secured::{Keys, Secured, secure},
     watch::{Expiry, Stage, Watch},
 };
@@ -66,7 +65,9 @@ pub(crate) async fn run<Active>(
         ClientIdentity::Certified { names } => Some(Certificate { names }),
         ClientIdentity::Unknown => None,
         ClientIdentity::Refused { reason } => {
-            report::warn(&format!("{address}: the client's certificate counts for nothing: {reason}"));
+            if let Some(nfs) = &snapshot.nfs {
+                nfs.complain(address, &format!("the client's certificate counts for nothing: {reason}"));
+            }
             None
         }
     };

@@ -1,6 +1,7 @@
 //! Replies that wait to be sent, and which go next.
 
-use super::{call::Pieces, source::ReadSource};
+use super::{call::Pieces, mappings::Mappings, source::ReadSource};
+use crate::workplace::Workplace;
 use linerate_engine::{Piece, Queue};
 use linerate_nfs::Piece as ReplyPiece;
 use std::{collections::VecDeque, io};
@@ -45,11 +46,11 @@ impl Outgoing {
         self.small_bytes
     }
 
-    /// What is sent next.
+    /// What is sent next; files from `mappings`, where there are any.
     ///
     /// # Errors
     /// A file cannot be asked about.
-    pub(super) fn next(&mut self) -> io::Result<Queue> {
+    pub(super) fn next(&mut self, mappings: Option<(&Mappings, &Workplace)>) -> io::Result<Queue> {
         let mut queue = Queue::default();
         while queue.remaining_bytes() < TOGETHER_BYTES {
             let Some(reply) = self.small.pop_front().or_else(|| self.large.pop_front()) else { break };
@@ -57,7 +58,7 @@ impl Outgoing {
                 match piece {
                     ReplyPiece::Bytes(bytes) => queue.push(Piece::Bytes(bytes)),
                     ReplyPiece::File { file, range } => {
-                        queue.push(Piece::file(&ReadSource::of(file)?, range));
+                        queue.push(Piece::file(&ReadSource::of(file, range.end, mappings)?, range));
                     }
                 }
             }
@@ -70,7 +71,7 @@ impl Outgoing {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use linerate_export::{
         ClientRule, Export, ExportOptions, Exports, HandleKey, IdentityRule, OpenFile, TlsRule,
@@ -79,7 +80,7 @@ mod tests {
     use std::sync::Arc;
 
     /// A file of an export, so long.
-    fn file(length_bytes: u64) -> Arc<OpenFile> {
+    pub(in crate::nfs) fn file(length_bytes: u64) -> Arc<OpenFile> {
         let directory = tempfile::tempdir().unwrap();
         std::fs::File::create(directory.path().join("file")).unwrap().set_len(length_bytes).unwrap();
         let options = ExportOptions {
@@ -118,11 +119,11 @@ mod tests {
         outgoing.push(vec![ReplyPiece::Bytes(vec![2; 40])]);
         assert_eq!((outgoing.len(), outgoing.memory_bytes()), (4, 40));
         // The name first, then reads in their order, until that is enough.
-        let first = outgoing.next().unwrap();
+        let first = outgoing.next(None).unwrap();
         assert_eq!(first.remaining_bytes(), 40 + 2 * (100 + 700_000));
         outgoing.push(vec![ReplyPiece::Bytes(vec![3; 60])]);
-        assert_eq!(outgoing.next().unwrap().remaining_bytes(), 60 + 100 + 50_000);
+        assert_eq!(outgoing.next(None).unwrap().remaining_bytes(), 60 + 100 + 50_000);
         assert!(outgoing.is_empty() && outgoing.memory_bytes() == 0);
-        assert!(outgoing.next().unwrap().is_done());
+        assert!(outgoing.next(None).unwrap().is_done());
     }
 }

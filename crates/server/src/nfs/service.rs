@@ -1,10 +1,13 @@
 //! What NFS connections are answered from, as one reading of the configuration came to it.
 
+use super::complaints::Complaints;
+use crate::report;
 use linerate_export::{ExportError, Exports, Refusal, TlsRule};
 use linerate_nfs::{Client, Limits, Protocol, TlsPolicy};
 use linerate_tls::Acceptor;
 use std::{
     fmt,
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -18,6 +21,8 @@ pub(crate) struct NfsService {
     /// Clients and their sessions, which outlive reloads.
     pub(crate) protocol: Arc<Protocol>,
     pub(crate) started: Instant,
+    /// What the operator was told lately.
+    pub(crate) complaints: Arc<Complaints>,
 }
 
 impl NfsService {
@@ -25,7 +30,13 @@ impl NfsService {
     /// There is no randomness.
     pub(crate) fn new(exports: Arc<Exports>, acceptor: Option<Arc<Acceptor>>) -> Result<Self, ExportError> {
         let protocol = Protocol::new(Limits::default(), exports.server_name().as_bytes(), exports.seed()?);
-        Ok(Self { exports, acceptor, protocol: Arc::new(protocol), started: Instant::now() })
+        Ok(Self {
+            exports,
+            acceptor,
+            protocol: Arc::new(protocol),
+            started: Instant::now(),
+            complaints: Arc::default(),
+        })
     }
 
     /// What is said to clients in the clear.
@@ -43,6 +54,13 @@ impl NfsService {
     /// The protocol's clock.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// Tells the operator of a client that is refused, unless that was told lately.
+    pub(crate) fn complain(&self, address: SocketAddr, message: &str) {
+        if let Some(line) = self.complaints.line(address.ip(), message, self.now()) {
+            report::warn(&line);
+        }
     }
 
     /// Why nothing is for this client, and of which export that is the reason.

@@ -11,7 +11,6 @@ use crate::{
     exchange::Service,
     link::Link,
     metrics::{NfsCall, NfsTls},
-    report,
     watch::{Expiry, Stage},
 };
 use linerate_export::{OpenFile, Refusal};
@@ -198,7 +197,7 @@ impl<'a, K: KeySource> Talk<'a, K> {
         let (export, refusal) = nfs.refusal(&self.client)?;
         // One in the clear may be about to ask for TLS.
         if refusal != Refusal::NoTls {
-            report::warn(&format!("nfs: {} is refused: {export}: {refusal}", self.client.address));
+            nfs.complain(self.client.address, &format!("refused: {export}: {refusal}"));
         }
         Some(refusal)
     }
@@ -276,7 +275,9 @@ impl<'a, K: KeySource> Talk<'a, K> {
 
     /// Sends what is next.
     async fn send(&mut self) -> Result<(), Ending> {
-        let mut queue = self.outgoing.next().map_err(Ending::Unreadable)?;
+        // In the clear the kernel sends from the file itself.
+        let mappings = self.link.is_tls().then_some((&self.service.mappings, &*self.service.workplace));
+        let mut queue = self.outgoing.next(mappings).map_err(Ending::Unreadable)?;
         let bytes = queue.remaining_bytes();
         // No key update may come (INV-NFS-1): the connection ends before a reply that the key has no room for.
         let records = bytes / RECORD_BYTES_AT_LEAST + 8;

@@ -29,6 +29,11 @@ impl Fixture {
         for length_bytes in LENGTHS_BYTES {
             site.add_pattern(&format!("a folder/{length_bytes}"), length_bytes);
         }
+        // This one has been at rest for a while: it is mapped, and the others are read.
+        let at_rest = std::fs::File::open(site.path().join("a folder/3000017")).unwrap();
+        let hour = std::time::Duration::from_secs(3600);
+        let times = std::fs::FileTimes::new().set_modified(std::time::SystemTime::now() - hour);
+        at_rest.set_times(times).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let pair = CertificatePair::for_localhost(folder.path());
         let toml = format!("{}[[export]]\ndirectory = {:?}\n{rule}", certificates(&pair), site.path());

@@ -7,6 +7,7 @@
 pub(super) mod channel;
 pub(super) mod counted;
 pub(super) mod discard;
+pub(super) mod nfs;
 pub(super) mod response;
 pub(super) mod steps;
 pub(super) mod verify;

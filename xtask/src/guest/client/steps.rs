@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::channel::{Channel, Dialer};
 use super::discard::discard_all;
+use super::nfs::NfsFetcher;
 use super::verify::verify;
 use super::{TlsOrder, Version, response};
 
@@ -17,6 +18,8 @@ pub(in crate::guest) enum Step {
     /// One transfer from this server, which also warms whatever can be warmed; every byte is compared. The steps that
     /// follow ask the same server.
     Verify(Served),
+    /// The same of a server of NFS.
+    VerifyNfs(ServedByNfs),
     /// A connection for the next transfer, with its handshake.
     Connect,
     /// Nothing. This is how the cost of telling the client is counted.
@@ -36,9 +39,25 @@ pub(in crate::guest) struct Served {
     pub(in crate::guest) file: PathBuf,
 }
 
+/// A file and its server of NFS.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::guest) struct ServedByNfs {
+    /// Where the server has the file.
+    pub(in crate::guest) url: String,
+    /// Its certificate; without one it is asked in the clear.
+    pub(in crate::guest) certificate: Option<PathBuf>,
+    /// The cipher suite to offer, if it is not.
+    pub(in crate::guest) suite: String,
+    /// The file as the client can read it.
+    pub(in crate::guest) file: PathBuf,
+    /// Length of a transfer.
+    pub(in crate::guest) body_bytes: u64,
+}
+
 /// Carries steps out.
 #[derive(Debug)]
 pub(in crate::guest) struct Fetcher {
+    nfs: Option<NfsFetcher>,
     verified: Option<Verified>,
     /// Kept until the next step that is not counted: closing it takes instructions, too.
     channel: Option<Channel>,
@@ -55,13 +74,24 @@ struct Verified {
 impl Fetcher {
     /// One that knows no server.
     pub(in crate::guest) fn new() -> Self {
-        Self { verified: None, channel: None, scratch: vec![0; 1 << 20] }
+        Self { nfs: None, verified: None, channel: None, scratch: vec![0; 1 << 20] }
     }
 
     /// Carries one out. The first has to be [`Step::Verify`].
     pub(in crate::guest) fn carry_out(&mut self, step: &Step) -> Result<()> {
+        match (step, &mut self.nfs) {
+            (Step::VerifyNfs(served), _) => {
+                self.nfs = Some(NfsFetcher::verify(served)?);
+                return Ok(());
+            }
+            (Step::Connect, Some(nfs)) => return nfs.connect(),
+            (Step::Fetch, Some(nfs)) => return nfs.fetch(),
+            _ => {}
+        }
         match step {
+            Step::VerifyNfs(_) => {}
             Step::Verify(served) => {
+                self.nfs = None;
                 self.channel = None;
                 self.verified = Some(Verified::verify(served)?);
             }

@@ -5,7 +5,7 @@
 //! (`vm_map_madvise`, `vm_map_pmap_enter`, sys/vm/vm_map.c). So it comes first. Neither needs a privilege.
 //!
 //! ZFS keeps what it has read in a cache of its own (the ARC): reading a file that is not there brings no page of a mapping into
-//! memory, and whoever waited for that would wait for ever. So only file systems are asked about whose reads go through the pages
+//! memory, and a wait for that would never end. So only file systems are asked about whose reads go through the pages
 //! that mappings show.
 
 use std::{fs::File, io};

@@ -32,7 +32,7 @@ const PIPE_BYTES: usize = 1 << 20;
 
 /// Brings up to `length_bytes` from `offset` into the page cache: pages go through a pipe to `/dev/null`, and nobody copies
 /// them (`splice`). Returns how many bytes came. Fewer are no error: at the file's end, where a file system has no such
-/// call, without a descriptor, or where the disk fails, which whoever reads on is told.
+/// call, without a descriptor, or where the disk fails, which the read behind it tells.
 pub(crate) fn pass_by(file: &File, offset: u64, length_bytes: u64) -> u64 {
     /// Opened once. A process without the device has none for ever.
     static NOWHERE: OnceLock<Option<File>> = OnceLock::new();

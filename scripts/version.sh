@@ -18,7 +18,8 @@ if [ "${1:-}" = --set ]; then
         echo "CHANGELOG.md has a version $new already" >&2
         exit 1
     fi
-    if ! sed -n '/^## \[Unreleased\]/,/^## \[[0-9]/p' CHANGELOG.md | grep --quiet '^- '; then
+    # No pipe: grep ends with the first line, and sed would fail for want of a reader.
+    if ! grep --quiet '^- ' < <(sed -n '/^## \[Unreleased\]/,/^## \[[0-9]/p' CHANGELOG.md); then
         echo "CHANGELOG.md has nothing under [Unreleased]: what is released?" >&2
         exit 1
     fi

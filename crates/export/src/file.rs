@@ -1,17 +1,21 @@
 //! A file that is open for reading.
 
-use crate::attributes::Facts;
+use crate::{attributes::Facts, reading_order::ReadingOrder};
 use rustix::{
     fd::{AsRawFd, BorrowedFd},
     fs::{CWD, Mode, OFlags, openat},
     io::Errno,
 };
-use std::fs::File;
+use std::{
+    fs::File,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 /// A regular file of an export, open for reading. Shared by all replies that send ranges of it.
 #[derive(Debug)]
 pub struct OpenFile {
     file: File,
+    reading: Mutex<ReadingOrder>,
 }
 
 impl OpenFile {
@@ -24,13 +28,19 @@ impl OpenFile {
         debug_assert!(
             Facts::of(&file).map(|facts| facts.inode) == Facts::of(object).map(|facts| facts.inode)
         );
-        Ok(Self { file })
+        Ok(Self { file, reading: Mutex::default() })
     }
 
     /// The file.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// In what order clients read it, over whichever connections.
+    pub fn reading_order(&self) -> MutexGuard<'_, ReadingOrder> {
+        // It is no more than a guess: one that another thread left half made does no harm.
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod behind;
 mod close;
+mod fetches;
 mod kernel;
 mod placement;
 mod receive;

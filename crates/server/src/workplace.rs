@@ -72,6 +72,9 @@ impl TimeLimits {
 /// [`file::read_ahead`], or another like it.
 pub(crate) type ReadAhead = fn(&File, u64, u64) -> io::Result<()>;
 
+/// The most that is asked of it at once for one response or one file that is read in order.
+pub(crate) const FETCH_BYTES: u64 = 2 << 20;
+
 /// A worker's own.
 pub(crate) struct Workplace {
     pub(crate) batch: RefCell<Batch>,

@@ -1,6 +1,6 @@
 //! Sending: the engine's turns, and the waits between them.
 
-use super::{Link, Protection, secure::Secure, unsent::Unsent, wire::Wire};
+use super::{Link, Protection, fetches::Fetches, secure::Secure, unsent::Unsent, wire::Wire};
 use crate::{
     ending::Ending,
     metrics::{Direction, Engine},
@@ -43,6 +43,7 @@ impl<K: KeySource> Link<K> {
         let quantum_bytes = self.wire.workplace.tuning.get().quantum_bytes;
         let mut corked = false;
         let mut turn_bytes = 0;
+        let mut fetches = Fetches::default();
         loop {
             self.receive_if_ready()?;
             if let Protection::Tls(secure) = &mut self.protection {
@@ -79,7 +80,7 @@ impl<K: KeySource> Link<K> {
                     self.wait_for_room().await?;
                 }
                 Turn::Cold(range) => {
-                    self.wire.fetch(&range).await?;
+                    fetches.bring(&self.wire, &range, queue.end_of(&range)).await?;
                     self.begin(Stage::Sending);
                 }
                 Turn::KeyUpdate => {

@@ -7,17 +7,13 @@ use crate::{
     watch::{Expiry, Stage, Watch},
     workplace::Workplace,
 };
-use linerate_engine::FileRange;
-use linerate_os::{limits::is_without_descriptor, socket};
+use linerate_os::socket;
 use std::{cell::RefCell, future::poll_fn, io, rc::Rc, task::Poll};
 use tokio::{io::Interest, net::TcpStream};
 
 /// Bytes of further requests that may wait behind the one that is answered; the socket holds the others back
 /// (INV-BOUND-1).
 const ARRIVED_LIMIT_BYTES: usize = 64 * 1024;
-
-/// Bytes fetched at once where a file is cold.
-const FETCH_BYTES: u64 = 2 << 20;
 
 /// What a wait ended with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,25 +197,5 @@ impl Wire {
         self.taken_bytes += bytes;
         self.sent_bytes += bytes;
         self.workplace.metrics.send(engine, bytes);
-    }
-
-    /// Has a cold part of the file read on a thread that may wait for the disk (INV-COLD-1: a worker never does).
-    pub(super) async fn fetch(&mut self, cold: &FileRange) -> Result<(), Ending> {
-        let FileRange { source, range } = cold;
-        self.workplace.metrics.cold_reads.increment();
-        self.begin_own_work();
-        let read_ahead = self.workplace.read_ahead;
-        let reserve = &self.workplace.reserve;
-        let file =
-            reserve.with(|| source.file().try_clone(), is_without_descriptor).map_err(Ending::Unreadable)?;
-        let length_bytes = (range.end - range.start).max(FETCH_BYTES);
-        let start = range.start;
-        let fetched = tokio::task::spawn_blocking(move || read_ahead(&file, start, length_bytes)).await;
-        self.watch.forget_pace();
-        match fetched {
-            Ok(result) => result.map_err(Ending::Unreadable),
-            // The pool is shut down, or the read panicked: either way the bytes will not come.
-            Err(error) => Err(Ending::Unreadable(io::Error::other(error))),
-        }
     }
 }

@@ -4,7 +4,7 @@ use super::{
     call::{self, Job, Outcome, Pieces},
     outgoing::Outgoing,
     service::NfsService,
-    warmth::first_cold,
+    warmth::{first_cold, next_ahead},
 };
 use crate::{
     ending::Ending,
@@ -28,8 +28,6 @@ const CALL_LIMIT_BYTES: usize = 64 << 10;
 const REPLIES_LIMIT_BYTES: u64 = 1 << 20;
 /// Waiting threads that one connection may have at a time: others have calls that wait, too (INV-COLD-1).
 const WAITING_LIMIT: usize = 4;
-/// Bytes fetched at once where a file is cold.
-const FETCH_BYTES: u64 = 2 << 20;
 /// A connection is kept idle at least so long: clients renew their leases less often than browsers ask.
 const LEAST_IDLE_MS: u64 = 360_000;
 /// What a reply's records may lack of being full, beside the last: a batch ends where it ends.
@@ -49,6 +47,8 @@ enum Work {
     Evaluate(Job),
     /// Brings a range of a file into memory, for this reply.
     Fetch { file: Arc<OpenFile>, range: Range<u64>, reply: Pieces },
+    /// Brings a range of a file into memory for calls that will come.
+    Ahead { file: Arc<OpenFile>, range: Range<u64> },
 }
 
 /// What came of it.
@@ -236,7 +236,14 @@ impl<'a, K: KeySource> Talk<'a, K> {
     /// A reply is made: it is sent, once what it sends is in memory.
     fn put(&mut self, reply: Pieces) {
         match first_cold(&reply) {
-            None => self.outgoing.push(reply),
+            None => {
+                if self.queued.len() < CALLS_LIMIT
+                    && let Some((file, range)) = next_ahead(&reply)
+                {
+                    self.queued.push_back(Work::Ahead { file, range });
+                }
+                self.outgoing.push(reply);
+            }
             Some((file, range)) => {
                 self.service.workplace.metrics.cold_reads.increment();
                 self.queued.push_back(Work::Fetch { file, range, reply });
@@ -251,11 +258,14 @@ impl<'a, K: KeySource> Talk<'a, K> {
             let read_ahead = self.service.workplace.read_ahead;
             self.waiting.spawn_blocking(move || match work {
                 Work::Evaluate(job) => Done::Evaluated(job.run()),
+                // What cannot be read is told by the engine that reads it.
                 Work::Fetch { file, range, reply } => {
-                    let length_bytes = (range.end - range.start).max(FETCH_BYTES);
-                    // What cannot be read is told by the engine that reads it.
-                    let _ = read_ahead(file.file(), range.start, length_bytes);
+                    let _ = read_ahead(file.file(), range.start, range.end - range.start);
                     Done::Fetched(reply)
+                }
+                Work::Ahead { file, range } => {
+                    let _ = read_ahead(file.file(), range.start, range.end - range.start);
+                    Done::Evaluated(None)
                 }
             });
         }

@@ -99,6 +99,13 @@ impl Client {
         Some(Self { tree, handshakes })
     }
 
+    /// Has handshakes trust these certificates, too, from now on.
+    pub(crate) fn trust(&self, certificates: &[&CertificatePair]) {
+        let read = |pair: &&CertificatePair| fs::read(&pair.certificate).unwrap();
+        let all: Vec<u8> = certificates.iter().flat_map(read).collect();
+        fs::write(self.tree.join("etc/server.pem"), all).unwrap();
+    }
+
     /// Whether the kernel has RPC-with-TLS: Linux 6.5 and later.
     pub(crate) fn has_tls(&self) -> bool {
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
@@ -108,6 +115,16 @@ impl Client {
 
     /// Mounts an export. What the program said, if it failed.
     pub(crate) fn mount(&self, export: &str, security: Security) -> Result<Mounted, String> {
+        self.mount_with(export, security, "vers=4.2")
+    }
+
+    /// The same, with these further options.
+    pub(crate) fn mount_with(
+        &self,
+        export: &str,
+        security: Security,
+        options: &str,
+    ) -> Result<Mounted, String> {
         let security = match security {
             // Older kernels do not know the option.
             Security::None => "",
@@ -118,7 +135,7 @@ impl Client {
             .args(["-k", "5", LIMIT_SECONDS, "chroot"])
             .arg(&self.tree)
             .args(["mount.nfs", &format!("localhost:/{export}"), "/mnt", "-o"])
-            .arg(format!("ro,vers=4.2{security}"))
+            .arg(format!("ro,{options}{security}"))
             .output()
             .unwrap();
         if mounted.status.success() {

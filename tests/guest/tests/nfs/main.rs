@@ -4,6 +4,8 @@
 //! the client, and RPC-with-TLS from Linux 6.5 on.
 
 mod client;
+mod connections;
+mod long;
 mod tree;
 
 use client::{Client, Mounted, Security};
@@ -40,9 +42,14 @@ impl Fixture {
 
     /// A server whose keys are used up every few MiB.
     fn start(&self) -> Server {
+        self.start_with("engine = \"user\"")
+    }
+
+    /// The same, with what `toml` says first.
+    fn start_with(&self, toml: &str) -> Server {
         let shown = self.shown();
         ServerSetup::toml(&format!(
-            "listen = [{LISTEN:?}]\nengine = \"user\"\n[tls]\nrecords_per_key = 600\n\
+            "listen = [{LISTEN:?}]\n{toml}\n[tls]\nrecords_per_key = 600\n\
              [nfs]\ncertificates = [{{ certificate = {:?}, key = {:?} }}]\nclient_authorities = {:?}\n\
              [[export]]\nname = \"open\"\ndirectory = {shown:?}\ntls = \"offer\"\n\
              [[export]]\nname = \"certified\"\ndirectory = {shown:?}\nclients = [\"client.example\"]\n\
@@ -76,7 +83,7 @@ fn linux_mounts_it_in_the_clear_and_over_tls_and_reads_what_there_is() {
     let fixture = Fixture::new();
     let Some(client) = Client::set_up(TEST, &fixture.server, &fixture.client) else { return };
     let large = linerate_end_to_end::pattern("large", 12 << 20);
-    tree::make(&fixture.shown());
+    tree::make(&fixture.shown(), 700);
     fs::write(fixture.shown().join("large"), &large).unwrap();
     let server = fixture.start();
     for security in [Security::None, Security::Tls, Security::Mutual] {

@@ -19,8 +19,8 @@ pub(crate) enum Held {
     File(Vec<u8>),
 }
 
-/// Makes the tree in `folder`.
-pub(crate) fn make(folder: &Path) {
+/// Makes the tree in `folder`, with so many small files in one directory of it.
+pub(crate) fn make(folder: &Path, many_files: u32) {
     let longest = "n".repeat(255);
     let names: [&[u8]; 9] = [
         b"plain",
@@ -40,7 +40,7 @@ pub(crate) fn make(folder: &Path) {
     }
     let many = folder.join("many");
     fs::create_dir(&many).unwrap();
-    for number in 0..700 {
+    for number in 0..many_files {
         fs::write(many.join(format!("file-{number}")), number.to_string()).unwrap();
     }
     symlink("odd names/0/plain", folder.join("link")).unwrap();

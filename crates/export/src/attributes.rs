@@ -1,7 +1,7 @@
 //! What the kernel says about an object, and what clients are told.
 
 use crate::handle::Key;
-use linerate_nfs::{Attributes, Device, FileSystemId, Kind, Time};
+use linerate_nfs::{Attributes, Device, FileSystemId, Kind, Name, Time};
 use linerate_os::object::{self, Object};
 use rustix::{fd::AsFd, fs::FileType, io::Errno};
 
@@ -41,6 +41,11 @@ impl Default for ObjectKind {
 impl Facts {
     pub(crate) fn of(object: impl AsFd) -> Result<Self, Errno> {
         object::of(object).map(|told| Self::told(&told))
+    }
+
+    /// Of an entry of a directory, and whether it is a mount point, where the kernel tells.
+    pub(crate) fn at(directory: impl AsFd, name: Name<'_>) -> Result<(Self, Option<bool>), Errno> {
+        object::at(directory, name.as_bytes()).map(|(told, is_mount)| (Self::told(&told), is_mount))
     }
 
     fn told(told: &Object) -> Self {

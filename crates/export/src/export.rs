@@ -4,7 +4,7 @@ use crate::{
     ClientRule, ExportError, IdentityRule, attributes::Facts, file::descriptor_path, handle::Key,
     search::Lost,
 };
-use linerate_nfs::{Fault, FileSystemId, Waiting};
+use linerate_nfs::{Fault, FileSystemId, Name, Waiting};
 use linerate_os::beneath::{self, Rule};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -151,6 +151,18 @@ impl Export {
         let facts = Facts::of(&descriptor).map_err(fault_of)?;
         // A subvolume is no mount point, and has inode numbers of its own all the same.
         if facts.file_system == self.device { Ok((descriptor, facts)) } else { Err(Fault::NotFound) }
+    }
+
+    /// Describes an entry of the directory `base`, by one call where [`Export::find`] takes several, and by the same rules: a name
+    /// has no way out of its directory, no symbolic link is followed, and what is mounted there is not shown (INV-EXPORT-1). `None`
+    /// if the kernel does not tell mount points. It may wait.
+    pub(crate) fn describe(&self, base: BorrowedFd<'_>, name: Name<'_>) -> Result<Option<Facts>, Fault> {
+        let (facts, is_mount) = Facts::at(base, name).map_err(fault_of)?;
+        match is_mount {
+            None => Ok(None),
+            Some(false) if facts.file_system == self.device => Ok(Some(facts)),
+            Some(_) => Err(Fault::NotFound),
+        }
     }
 
     /// Opens a directory to be listed. It may wait.

@@ -1,7 +1,7 @@
 //! All exports: the tree that a client sees.
 
 use crate::{
-    Export, ExportError, HandleKey, OpenFile, Refusal, Refusals,
+    Export, ExportError, HandleKey, IdentityRule, OpenFile, Refusal, Refusals,
     access::Wish,
     attributes::Facts,
     export::fault_of,
@@ -13,8 +13,8 @@ use crate::{
     search::{self, Whereabouts, join},
 };
 use linerate_nfs::{
-    Access, Attributes, Caller, Client, Device, Entry, Fault, FileSystem, FileSystemId, Handle, Kind,
-    Listing, ListingRequest, Name, Opened, Space, Time, Waiting,
+    Access, Attributes, Caller, Client, Described, Device, Entry, Fault, FileSystem, FileSystemId, Handle,
+    Kind, Listing, ListingRequest, Name, Opened, Space, Time, Waiting,
 };
 use rustix::{
     fs::{Access as Mode, AtFlags, CWD, accessat, fstatvfs, readlinkat},
@@ -180,6 +180,14 @@ impl Exports {
         }
     }
 
+    /// Whether the caller may look for names in this directory. What it is now is asked only where that matters.
+    fn permit_search(&self, caller: &Caller<'_>, directory: &Node) -> Result<(), Fault> {
+        if directory.export.identity() == IdentityRule::Server {
+            return Ok(());
+        }
+        self.permit(caller, &directory.export, &directory.facts()?, Wish::Execute)
+    }
+
     /// The directory that is exported.
     fn root_of(&self, export: &Arc<Export>, waiting: Waiting) -> Result<Arc<Node>, Fault> {
         let key = export.root_key();
@@ -204,6 +212,23 @@ impl Exports {
         known: Option<Handle>,
     ) -> Result<Arc<Node>, Fault> {
         let key = export.key(&facts);
+        let place = self.place(key, path, ancestors, known)?;
+        let node = Node::new(export, key, facts.kind.0, place, descriptor);
+        if let Some(last) = self.nodes.last(&key) {
+            node.inherit(&last);
+        }
+        self.nodes.put(key, &node);
+        Ok(node)
+    }
+
+    /// Remembers where an object is, under the handle that clients know it by.
+    fn place(
+        &self,
+        key: Key,
+        path: Arc<[u8]>,
+        ancestors: Arc<[u16]>,
+        known: Option<Handle>,
+    ) -> Result<Place, Fault> {
         let remembered = self.places.get(&key);
         let handle = match remembered.as_ref().map(|place| place.handle).or(known) {
             Some(handle) => handle,
@@ -215,12 +240,7 @@ impl Exports {
         if !is_known {
             self.places.put(key, place.clone());
         }
-        let node = Node::new(export, key, facts.kind.0, place, descriptor);
-        if let Some(last) = self.nodes.last(&key) {
-            node.inherit(&last);
-        }
-        self.nodes.put(key, &node);
-        Ok(node)
+        Ok(place)
     }
 
     /// The object where it was seen last, if it is there.
@@ -374,6 +394,26 @@ impl FileSystem for Exports {
         let path = join(&above.place.path, name.as_bytes());
         let node = self.node(export, found, path.into(), above.ancestors_of_entries(), None)?;
         Ok(Object(Which::Node(node)))
+    }
+
+    fn describe(&self, caller: &Caller<'_>, directory: &Object, name: Name<'_>) -> Result<Described, Fault> {
+        if let Which::Node(above) = &directory.0
+            && above.kind == Kind::Directory
+            && caller.waiting == Waiting::Allowed
+        {
+            let export = &above.export;
+            self.permit_search(caller, above)?;
+            let found = export.describe(above.descriptor(), name).map_err(|fault| self.counted(fault))?;
+            if let Some(facts) = found {
+                let path = join(&above.place.path, name.as_bytes());
+                let place =
+                    self.place(export.key(&facts), path.into(), above.ancestors_of_entries(), None)?;
+                let attributes = facts.attributes(export.file_system_id(), facts.inode);
+                return Ok(Described { attributes, handle: place.handle });
+            }
+        }
+        let object = self.look_up(caller, directory, name)?;
+        Ok(Described { attributes: self.attributes(caller, &object)?, handle: self.handle(&object) })
     }
 
     fn parent(&self, caller: &Caller<'_>, directory: &Object) -> Result<Object, Fault> {

@@ -5,8 +5,8 @@ use linerate_export::{
     TlsRule,
 };
 use linerate_nfs::{
-    Caller, Certificate, Client, Fault, FileSystem, Handle, Identity, Kind, ListingRequest, Name, System,
-    Tls, Waiting,
+    Attributes, Caller, Certificate, Client, Fault, FileSystem, Handle, Identity, Kind, ListingRequest, Name,
+    System, Tls, Waiting,
 };
 use std::{
     fs,
@@ -158,6 +158,60 @@ fn a_mount_point_is_not_crossed() {
     let (key, peer) = (HandleKey::ephemeral().unwrap(), Peer::somebody());
     let exports = sole(&key, Path::new("/"));
     assert_eq!(walk(&exports, &peer, "proc/self").map(|_| ()), Err(Fault::NotFound));
+    assert_eq!(described(&exports, &peer, &walk(&exports, &peer, "").unwrap(), "proc"), Err(Fault::NotFound));
+}
+
+/// What a listing tells of an entry.
+fn described(
+    exports: &Exports,
+    peer: &Peer,
+    directory: &Object,
+    name: &str,
+) -> Result<(Attributes, Handle), Fault> {
+    let told = exports.describe(&peer.caller(), directory, Name::new(name.as_bytes()).unwrap())?;
+    Ok((told.attributes, told.handle))
+}
+
+/// INV-EXPORT-1, and the handles of a listing lead where those of a look-up do.
+#[test]
+fn an_entry_is_described_as_it_is_found() {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir_all(home.path().join("folder/deeper")).unwrap();
+    fs::write(home.path().join("folder/file"), "content").unwrap();
+    symlink("/etc/passwd", home.path().join("folder/link")).unwrap();
+    let (key, peer) = (HandleKey::ephemeral().unwrap(), Peer::somebody());
+    // What is described first is remembered as what is looked up first.
+    for is_first in [false, true] {
+        let exports = sole(&key, home.path());
+        let folder = walk(&exports, &peer, "folder").unwrap();
+        for name in ["deeper", "file", "link"] {
+            let early = is_first.then(|| described(&exports, &peer, &folder, name).unwrap());
+            let found = walk(&exports, &peer, &format!("folder/{name}")).unwrap();
+            let attributes = exports.attributes(&peer.caller(), &found).unwrap();
+            let late = described(&exports, &peer, &folder, name).unwrap();
+            assert_eq!(late, (attributes, exports.handle(&found)), "{name}");
+            assert!(early.is_none_or(|early| early == late), "{name}");
+        }
+        assert_eq!(described(&exports, &peer, &folder, "missing"), Err(Fault::NotFound));
+        let file = walk(&exports, &peer, "folder/file").unwrap();
+        assert_eq!(described(&exports, &peer, &file, "any"), Err(Fault::NotDirectory));
+        // The root of the tree where exports have names.
+        let named = super_tree(&key, home.path());
+        let root = named.root(&peer.caller()).unwrap();
+        let export = walk(&named, &peer, "named").unwrap();
+        let told = described(&named, &peer, &root, "named").unwrap();
+        assert_eq!(told.1, named.handle(&export));
+    }
+    // One that a listing told of leads there without a search, and after a restart by one.
+    let exports = sole(&key, home.path());
+    let folder = walk(&exports, &peer, "folder").unwrap();
+    let (_, handle) = described(&exports, &peer, &folder, "file").unwrap();
+    assert_eq!(resolved(&exports, &peer, &handle).unwrap(), "content");
+    assert_eq!(resolved(&sole(&key, home.path()), &peer, &handle).unwrap(), "content");
+}
+
+fn super_tree(key: &HandleKey, directory: &Path) -> Exports {
+    exports(key, vec![options("named", directory)])
 }
 
 #[test]

@@ -74,6 +74,21 @@ pub trait FileSystem {
     /// [`Fault::Stale`], if it is gone.
     fn attributes(&self, caller: &Caller<'_>, object: &Self::Object) -> Result<Attributes, Fault>;
 
+    /// What a listing tells of the entry of this name in `directory`: [`Self::look_up`], [`Self::attributes`] and [`Self::handle`] in
+    /// one. A file system may have a shorter way: thousands of entries are asked for at a time.
+    ///
+    /// # Errors
+    /// As [`Self::look_up`] and [`Self::attributes`].
+    fn describe(
+        &self,
+        caller: &Caller<'_>,
+        directory: &Self::Object,
+        name: Name<'_>,
+    ) -> Result<Described, Fault> {
+        let object = self.look_up(caller, directory, name)?;
+        Ok(Described { attributes: self.attributes(caller, &object)?, handle: self.handle(&object) })
+    }
+
     /// Room in the file system that the object is in.
     ///
     /// # Errors
@@ -130,6 +145,15 @@ pub struct Access {
     pub look_up: bool,
     /// Run a file.
     pub execute: bool,
+}
+
+/// What a listing tells of an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Described {
+    /// As [`FileSystem::attributes`] tells them.
+    pub attributes: Attributes,
+    /// As [`FileSystem::handle`] makes it.
+    pub handle: Handle,
 }
 
 /// A file that may be read.

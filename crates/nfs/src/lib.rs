@@ -37,7 +37,9 @@ mod v4;
 
 pub use attributes::{Attributes, Device, FileSystemId, Kind, Space, Time};
 pub use caller::{Caller, Certificate, Client, Identity, System, Tls, Waiting};
-pub use file_system::{Access, Entry, Fault, FileSystem, Listing, ListingRequest, Opened, Verifier};
+pub use file_system::{
+    Access, Described, Entry, Fault, FileSystem, Listing, ListingRequest, Opened, Verifier,
+};
 pub use handle::Handle;
 pub use limits::Limits;
 pub use name::{NAME_LIMIT_BYTES, Name, NameError};

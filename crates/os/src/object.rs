@@ -1,6 +1,6 @@
 //! What the kernel says about an object in a file system, its time of birth included.
 
-pub use crate::system::object::of;
+pub use crate::system::object::{at, of};
 
 use rustix::fs::FileType;
 

@@ -5,7 +5,7 @@ use super::{
     procedures::Evaluation,
     status::{Status, Stop},
 };
-use crate::{Entry, Fault, FileSystem, Listing, ListingRequest, Name};
+use crate::{Described, Entry, Fault, FileSystem, Handle, Listing, ListingRequest, Name};
 
 /// Cookies of the first two entries, which the file system does not list.
 const ITSELF: u64 = 1;
@@ -84,35 +84,41 @@ impl<F: FileSystem> Evaluation<'_, F> {
             let object = if cookie == ITSELF { directory.clone() } else { self.parent(directory)? };
             let number = self.files.attributes(self.caller, &object)?.number;
             let entry = Entry { name: name.to_vec(), cookie, number };
-            if !self.entry(&entry, is_plus.then_some(object), room, is_plus)? {
+            let described = if is_plus { self.if_described(&object)? } else { None };
+            if !self.entry(&entry, described, room, is_plus)? {
                 return Ok(false);
             }
         }
         for entry in &listing.entries {
             let Ok(name) = Name::new(&entry.name) else { continue };
-            let object = if is_plus {
-                match self.files.look_up(self.caller, directory, name) {
-                    Ok(object) => Some(object),
+            let described = if is_plus {
+                match self.files.describe(self.caller, directory, name) {
+                    Ok(described) => Some(described),
                     Err(Fault::WouldWait) => return Err(Stop::WouldWait),
-                    Err(Fault::NotFound | Fault::Stale) => continue,
+                    Err(Fault::NotFound) => continue,
                     // It is told without attributes and handle.
                     Err(_) => None,
                 }
             } else {
                 None
             };
-            if !self.entry(entry, object, room, is_plus)? {
+            if !self.entry(entry, described, room, is_plus)? {
                 return Ok(false);
             }
         }
         Ok(listing.is_end)
     }
 
+    fn if_described(&self, object: &F::Object) -> Result<Option<Described>, Stop> {
+        let attributes = self.if_known(object)?;
+        Ok(attributes.map(|attributes| Described { attributes, handle: self.files.handle(object) }))
+    }
+
     /// Writes an entry. `false`, if there was no room for it.
     fn entry(
         &mut self,
         entry: &Entry,
-        object: Option<F::Object>,
+        described: Option<Described>,
         room: &mut Room,
         is_plus: bool,
     ) -> Result<bool, Stop> {
@@ -126,9 +132,9 @@ impl<F: FileSystem> Evaluation<'_, F> {
         self.draft.bytes.opaque(&entry.name);
         self.draft.bytes.u64(entry.cookie);
         if is_plus {
-            let attributes = object.as_ref().map(|object| self.if_known(object)).transpose()?.flatten();
-            let handle = object.as_ref().and_then(|object| self.handle(object).ok());
-            write_if_known(attributes.as_ref(), &mut self.draft.bytes);
+            let handle = described.as_ref().map(|described| described.handle);
+            let handle = handle.filter(|handle| handle.as_bytes().len() <= Handle::V3_LIMIT_BYTES);
+            write_if_known(described.as_ref().map(|described| &described.attributes), &mut self.draft.bytes);
             self.draft.bytes.boolean(handle.is_some());
             if let Some(handle) = handle {
                 self.draft.bytes.opaque(handle.as_bytes());

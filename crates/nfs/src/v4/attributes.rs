@@ -1,7 +1,7 @@
 //! Attributes as version 4 has them (RFC 8881 section 5).
 
 use super::{set::AttributeSet, status::Stop};
-use crate::{Attributes, Caller, FileSystem, Kind, NAME_LIMIT_BYTES, Space, Time, limits::Limits};
+use crate::{Attributes, Caller, FileSystem, Handle, Kind, NAME_LIMIT_BYTES, Space, Time, limits::Limits};
 use linerate_rpc::xdr::Writer;
 
 pub(super) const SUPPORTED_ATTRIBUTES: u8 = 0;
@@ -102,10 +102,11 @@ pub(super) const SUPPORTED: AttributeSet = AttributeSet::of(&[
 /// What can only be set, and is not to be asked for.
 pub(super) const WRITE_ONLY: AttributeSet = AttributeSet::of(&[SET_TIME_ACCESSED, SET_TIME_MODIFIED]);
 
-const SPACE: AttributeSet =
+/// What is of the file system that an object is in.
+pub(super) const SPACE: AttributeSet =
     AttributeSet::of(&[FILES_AVAILABLE, FILES_FREE, FILES_TOTAL, SPACE_AVAILABLE, SPACE_FREE, SPACE_TOTAL]);
 
-/// The rest of what can be asked of an object, with what is needed to tell it.
+/// An object of which attributes are asked, with what is needed to tell them.
 pub(super) struct Subject<'a, F: FileSystem> {
     pub(super) files: &'a F,
     pub(super) caller: &'a Caller<'a>,
@@ -123,19 +124,38 @@ impl<F: FileSystem> Subject<'_, F> {
         } else {
             self.files.space(self.caller, self.object)?
         };
+        let handle = told.has(HANDLE).then(|| self.files.handle(self.object));
+        Known { attributes, handle, space, limits: self.limits }.write(told, writer);
+        Ok(())
+    }
+}
+
+/// What is known of an object.
+pub(super) struct Known<'a> {
+    pub(super) attributes: Attributes,
+    /// Where it is asked for.
+    pub(super) handle: Option<Handle>,
+    pub(super) space: Space,
+    pub(super) limits: &'a Limits,
+}
+
+impl Known<'_> {
+    /// Writes what of it is wanted.
+    pub(super) fn write(&self, wanted: AttributeSet, writer: &mut Writer) {
+        let told = wanted.and(SUPPORTED);
         told.write(writer);
         let length = writer.reserve_u32();
         let before = writer.length_bytes();
         for number in told.numbers() {
-            self.value(number, &attributes, &space, writer);
+            self.value(number, writer);
         }
         let length_bytes = writer.length_bytes() - before;
         // Some hundred bytes.
         writer.fill(length, length_bytes as u32);
-        Ok(())
     }
 
-    fn value(&self, number: u8, attributes: &Attributes, space: &Space, writer: &mut Writer) {
+    fn value(&self, number: u8, writer: &mut Writer) {
+        let Self { attributes, space, .. } = self;
         match number {
             SUPPORTED_ATTRIBUTES => SUPPORTED.write(writer),
             TYPE => writer.u32(kind_number(attributes.kind)),
@@ -158,7 +178,7 @@ impl<F: FileSystem> Subject<'_, F> {
             LEASE_TIME => writer.u32(u32::try_from(self.limits.lease.as_secs()).unwrap_or(u32::MAX)),
             // None.
             ACL_SUPPORT => writer.u32(0),
-            HANDLE => writer.opaque(self.files.handle(self.object).as_bytes()),
+            HANDLE => writer.opaque(self.handle.as_ref().map_or(&[], Handle::as_bytes)),
             FILE_NUMBER => writer.u64(attributes.number),
             FILES_AVAILABLE => writer.u64(space.available_files),
             FILES_FREE => writer.u64(space.free_files),

@@ -1,13 +1,13 @@
 //! READ and READDIR.
 
 use super::{
-    attributes::{LISTED, READ_ERROR, Subject, WRITE_ONLY, write_error, write_listed},
+    attributes::{Known, LISTED, READ_ERROR, SPACE, Subject, WRITE_ONLY, write_error, write_listed},
     evaluate::Evaluation,
     open::StateId,
     set::AttributeSet,
     status::{Status, Stop},
 };
-use crate::{Entry, Fault, FileSystem, ListingRequest, Name};
+use crate::{Described, Entry, Fault, FileSystem, ListingRequest, Name, Space};
 use linerate_rpc::xdr::Writer;
 
 /// Cookies of an entry's place that mean something else: `.` and `..` (RFC 8881 section 18.23.3).
@@ -155,11 +155,7 @@ impl<F: FileSystem> Page<'_, F> {
         }
         let before = self.writer.length_bytes();
         let result =
-            self.files.look_up(self.caller, self.directory, name).map_err(Stop::from).and_then(|object| {
-                let subject =
-                    Subject { files: self.files, caller: self.caller, object: &object, limits: self.limits };
-                subject.write(self.wanted, &mut self.writer)
-            });
+            if self.wanted.and(SPACE).is_empty() { self.described(name) } else { self.looked_up(name) };
         match result {
             Ok(()) => Ok(true),
             Err(Stop::With(Status::NotFound | Status::Stale)) => Ok(false),
@@ -170,5 +166,19 @@ impl<F: FileSystem> Page<'_, F> {
             }
             Err(stop) => Err(stop),
         }
+    }
+
+    fn described(&mut self, name: Name<'_>) -> Result<(), Stop> {
+        let Described { attributes, handle } = self.files.describe(self.caller, self.directory, name)?;
+        let known = Known { attributes, handle: Some(handle), space: Space::default(), limits: self.limits };
+        known.write(self.wanted, &mut self.writer);
+        Ok(())
+    }
+
+    fn looked_up(&mut self, name: Name<'_>) -> Result<(), Stop> {
+        let object = self.files.look_up(self.caller, self.directory, name)?;
+        let subject =
+            Subject { files: self.files, caller: self.caller, object: &object, limits: self.limits };
+        subject.write(self.wanted, &mut self.writer)
     }
 }

@@ -12,6 +12,11 @@ use std::mem::MaybeUninit;
 
 /// What one call reads: some thousand entries.
 pub(crate) const READ_BYTES: usize = 64 * 1024;
+/// What an entry takes in what the kernel tells: usually 24 bytes and a name. A client begins with few entries, and what is read
+/// beyond them is read again for its next call.
+const ENTRY_USUAL_BYTES: usize = 48;
+/// Room for one entry, whatever its name.
+const READ_LEAST_BYTES: usize = 1024;
 /// Entries of one answer, whatever the client has room for.
 const LIMIT_ENTRIES: usize = 8192;
 /// The protocol keeps 0, 1 and 2 for itself, and the kernel begins with 0 or 1.
@@ -24,7 +29,7 @@ pub(crate) fn read_names(
     buffer: &mut Vec<u8>,
     mut each: impl FnMut(&[u8], u64, FileType) -> bool,
 ) -> Result<(), Fault> {
-    let mut raw = Entries::new(directory, room(buffer));
+    let mut raw = Entries::new(directory, room(buffer, READ_BYTES));
     while let Some(entry) = raw.next() {
         let entry = entry.map_err(fault_of)?;
         let name = entry.file_name().to_bytes();
@@ -35,9 +40,9 @@ pub(crate) fn read_names(
     Ok(())
 }
 
-fn room(buffer: &mut Vec<u8>) -> &mut [MaybeUninit<u8>] {
+fn room(buffer: &mut Vec<u8>, bytes: usize) -> &mut [MaybeUninit<u8>] {
     buffer.clear();
-    buffer.reserve(READ_BYTES);
+    buffer.reserve(bytes);
     buffer.spare_capacity_mut()
 }
 
@@ -55,7 +60,8 @@ pub(crate) fn list(directory: &OwnedFd, request: ListingRequest) -> Result<Listi
     }
     let limit = request.limit_entries.clamp(1, LIMIT_ENTRIES);
     let mut buffer = Vec::new();
-    let mut raw = Entries::new(directory, room(&mut buffer));
+    let read_bytes = limit.saturating_mul(ENTRY_USUAL_BYTES).clamp(READ_LEAST_BYTES, READ_BYTES);
+    let mut raw = Entries::new(directory, room(&mut buffer, read_bytes));
     let mut entries = Vec::new();
     loop {
         // Before the next is read, so that the end is only told where nothing follows.

@@ -40,6 +40,9 @@ pub(crate) struct Options {
     /// With `--wire`: only NFS, READs of 1 MiB, knfsd and `linerate nfs`.
     #[arg(long, requires = "wire", conflicts_with = "senders")]
     nfs: bool,
+    /// With `--wire`: MTU of the adapter, in bytes.
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(576..=65_535))]
+    mtu_bytes: u32,
     /// Set by `--wire` itself: this process is alone in its network namespace.
     #[arg(long, hide = true)]
     in_namespace: bool,
@@ -58,7 +61,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         if !options.in_namespace {
             match tap::continue_in_namespace(&options.again(&kernels, &program))? {}
         }
-        tap::make()?;
+        tap::make(options.mtu_bytes)?;
     }
     println!("linerate: {}", linerate::version(&program)?);
     for kernel in kernels {
@@ -86,8 +89,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Where `guest/nfs-tree` has the programs that knfsd needs.
-fn nfs_tree(workspace: &Path) -> Result<PathBuf> {
+/// Where `guest/nfs-tree` has the programs that knfsd and the kernel's client need.
+pub(super) fn nfs_tree(workspace: &Path) -> Result<PathBuf> {
     let output = Command::new(workspace.join("guest/nfs-tree"))
         .stderr(Stdio::inherit())
         .output()
@@ -118,8 +121,9 @@ impl Options {
         arguments
     }
 
-    fn common(&self, linerate: &Path) -> [OsString; 6] {
-        let [bytes, transfers] = [self.body_bytes, self.transfers.into()].map(|number| number.to_string());
+    fn common(&self, linerate: &Path) -> [OsString; 8] {
+        let [bytes, transfers, mtu] =
+            [self.body_bytes, self.transfers.into(), self.mtu_bytes.into()].map(|number| number.to_string());
         let linerate = linerate.into();
         [
             "--linerate".into(),
@@ -128,6 +132,8 @@ impl Options {
             bytes.into(),
             "--transfers".into(),
             transfers.into(),
+            "--mtu-bytes".into(),
+            mtu.into(),
         ]
     }
 }

@@ -21,6 +21,7 @@ use super::server::Setting;
 use super::subject::NfsKind;
 use super::wire::adapter::{Adapter, Sent};
 use super::wire::control::ControlConnection;
+use super::wire::esp::{Association, ESP_SERVER, Mode};
 use super::{Line, Subject, Transfer, nfs, served_file};
 
 /// The plaintext of a full record.
@@ -53,11 +54,14 @@ pub(crate) struct Options {
     /// Only NFS; knfsd's programs are here.
     #[arg(long)]
     nfs_tree: Option<PathBuf>,
+    /// MTU of the adapter, in bytes.
+    #[arg(long)]
+    mtu_bytes: u32,
 }
 
 /// Measures all subjects. One that cannot be started is left out, with its reason on standard error.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let adapter = options.client.map(|_| Adapter::bring_up()).transpose()?;
+    let adapter = options.client.map(|_| Adapter::bring_up(options.mtu_bytes)).transpose()?;
     let network = match &adapter {
         Some(adapter) => {
             say(&Line::Adapter(adapter.facts()?))?;
@@ -87,6 +91,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         if subject == Subject::CipherAlone {
             bench.measure_cipher(subject)?;
             continue;
+        }
+        if let Some(mode) = subject.esp() {
+            // Where the client is in the guest, too, there is no wire. ESP's senders are the last: the address stays.
+            if bench.adapter.is_none()
+                || options.senders
+                || subject.nfs().is_some() != options.nfs_tree.is_some()
+            {
+                continue;
+            }
+            bench.protect(mode).with_context(|| subject.title())?;
         }
         if let Some(kind) = subject.nfs() {
             if let Some(tree) = &options.nfs_tree {
@@ -158,6 +172,15 @@ impl Bench<'_> {
         if !is_right {
             bail!("the kernel encrypted {by_kernel} connections, {expected} were to be (TlsTxSw)");
         }
+        self.expect_esp(subject)
+    }
+
+    /// Fails if ESP was to carry the transfers, and has not.
+    fn expect_esp(&self, subject: Subject) -> Result<()> {
+        let expected_bytes = u64::from(self.options.transfers) * self.options.body_bytes;
+        if subject.esp().is_some() && Association::carried_bytes()? < expected_bytes {
+            bail!("ESP has not carried the transfers");
+        }
         Ok(())
     }
 
@@ -183,6 +206,8 @@ impl Bench<'_> {
 
     /// As [`Bench::measure`], for a server of NFS.
     fn measure_nfs(&mut self, subject: Subject, kind: NfsKind, tree: &Path) -> Result<()> {
+        let handshakes = (kind == NfsKind::Knfsd).then(|| nfs::Handshakes::start(&self.setting, tree));
+        let _handshakes = handshakes.transpose()?;
         let server = nfs::Server::start(kind, &self.setting, tree)?;
         let file = self.file.file_name().and_then(|name| name.to_str()).context("the file has no name")?;
         let address = server.address;
@@ -197,6 +222,17 @@ impl Bench<'_> {
         for _ in 0..self.options.transfers {
             self.transfer(subject)?;
         }
+        self.expect_esp(subject)
+    }
+
+    /// Has ESP carry what follows, under new keys, and servers listen on the address that it protects.
+    fn protect(&mut self, mode: Mode) -> Result<()> {
+        let adapter = self.adapter.as_ref().context("there is no adapter")?;
+        let association = Association::make(mode, self.options.mtu_bytes)?;
+        association.set_up_in_guest(adapter.interface())?;
+        (self.carry_out)(&Step::Protect(association))?;
+        let interface = adapter.interface().to_owned();
+        self.setting.network = Network::host(ESP_SERVER.into(), Some(interface));
         Ok(())
     }
 

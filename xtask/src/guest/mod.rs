@@ -1,4 +1,4 @@
-//! `cargo xtask guest cost` and `never-lose`: what bytes and responses cost in instructions, counted in guests (see
+//! `cargo xtask guest cost`, `never-lose` and `mounted`: what bytes, responses and listings cost in instructions, counted in guests (see
 //! guest/README.md).
 //!
 //! An emulated processor says nothing of speed, but it can count: the same transfer takes the same instructions, to
@@ -9,12 +9,14 @@
 //! [`inside`] is this program in the guest, which starts servers, fetches, and marks where counting begins and ends. Both
 //! know the [`Subject`]s. [`server`] starts the servers of `linerate bench`,
 //! [`sender`] those that send without a server around them, [`client`] fetches, in the guest or, for what only
-//! the sender pays, on the host ([`wire`]). [`never_lose`] has the same for every engine beside `auto`.
+//! the sender pays, on the host ([`wire`]). [`never_lose`] has the same for every engine beside `auto`, [`mounted`] for
+//! Linux' NFS client with a server of its own kernel or ours.
 
 mod client;
 mod count;
 mod counted_guest;
 mod inside;
+mod mounted;
 mod never_lose;
 mod nfs;
 mod sender;
@@ -38,6 +40,12 @@ pub(crate) enum GuestTask {
     /// The part of `cost` that runs in the guest.
     #[command(hide = true)]
     CostInside(InsideOptions),
+    /// Count what a mounted NFS client pays in listings, and time its reads beside connections that fell silent: `linerate nfs`
+    /// beside knfsd.
+    Mounted(mounted::Options),
+    /// The part of `mounted` that runs in the guest.
+    #[command(hide = true)]
+    MountedInside(mounted::InsideOptions),
     /// The client of `never-lose`: an order on standard input, answers on output.
     #[command(hide = true)]
     Client,
@@ -55,6 +63,8 @@ impl GuestTask {
         match self {
             Self::Cost(options) => count::run(options),
             Self::CostInside(options) => inside::run(options),
+            Self::Mounted(options) => mounted::run(options),
+            Self::MountedInside(options) => mounted::run_inside(options),
             Self::Client => client::serve_order(),
             Self::NeverLose(options) => never_lose::run(options),
             Self::NeverLoseInside(options) => never_lose::run_inside(options),

@@ -44,16 +44,37 @@ impl Drop for Server {
     }
 }
 
+/// The half of handshakes that the kernel leaves to a program, of its server and of its client; it ends when dropped.
+#[derive(Debug)]
+pub(super) struct Handshakes(Child);
+
+impl Drop for Handshakes {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Handshakes {
+    /// Makes the programs' folder one that they run in, and starts the one that makes handshakes.
+    pub(super) fn start(setting: &Setting, tree: &Path) -> Result<Self> {
+        prepare(setting, tree)?;
+        let log = File::create(tree.join("run/tlshd.log"))?;
+        let mut command = Command::new("chroot");
+        command.arg(tree).args(["tlshd", "-s", "-c", "/etc/tlshd.conf"]).stdin(Stdio::null());
+        let process = command.stdout(log.try_clone()?).stderr(log).spawn().context("cannot start tlshd")?;
+        Ok(Self(process))
+    }
+}
+
 impl Server {
-    /// Starts one on the setting's root, for clients with TLS and without.
+    /// Starts one on the setting's root, for clients with TLS and without. That of the kernel needs [`Handshakes`] before.
     pub(super) fn start(kind: NfsKind, setting: &Setting, tree: &Path) -> Result<Self> {
         let address = SocketAddr::from((setting.network.server_address(), PORT));
         let mut server = Self { address, processes: Vec::new(), tree: None };
         match kind {
             NfsKind::Linerate => server.processes.push(linerate(setting, address)?),
             NfsKind::Knfsd => {
-                prepare(setting, tree)?;
-                server.processes.push(handshakes(tree)?);
                 server.tree = Some(tree.to_owned());
                 server.processes.push(knfsd(tree)?);
             }
@@ -66,6 +87,12 @@ impl Server {
             thread::sleep(Duration::from_millis(100));
         }
         Ok(server)
+    }
+
+    /// The process that serves, where it is not the kernel.
+    pub(super) fn pid(&self) -> Option<u32> {
+        let first = self.processes.first().map(Child::id);
+        first.filter(|_| self.tree.is_none())
     }
 }
 
@@ -89,7 +116,7 @@ fn linerate(setting: &Setting, address: SocketAddr) -> Result<Child> {
 
 /// Makes the programs' folder one that they run in, once.
 fn prepare(setting: &Setting, tree: &Path) -> Result<()> {
-    run(Command::new("modprobe").args(["-a", "sunrpc", "nfsd", "tls"]))?;
+    run(Command::new("modprobe").args(["-a", "sunrpc", "nfsd", "nfs", "nfsv4", "tls"]))?;
     for folder in [
         "dev",
         "sys",
@@ -97,6 +124,7 @@ fn prepare(setting: &Setting, tree: &Path) -> Result<()> {
         "run",
         "tmp",
         "srv",
+        "mnt",
         "root",
         "etc/exports.d",
         "var/lib/nfs/rpc_pipefs",
@@ -133,7 +161,7 @@ fn prepare(setting: &Setting, tree: &Path) -> Result<()> {
         (
             "etc/tlshd.conf",
             "[authenticate.server]\nx509.truststore=/etc/server.pem\nx509.certificate=/etc/server.pem\n\
-             x509.private_key=/etc/server-key.pem\n",
+             x509.private_key=/etc/server-key.pem\n[authenticate.client]\nx509.truststore=/etc/server.pem\n",
         ),
     ] {
         fs::write(tree.join(file), text).with_context(|| format!("cannot write {file}"))?;
@@ -141,14 +169,6 @@ fn prepare(setting: &Setting, tree: &Path) -> Result<()> {
     fs::copy(&setting.certificate.chain, tree.join("etc/server.pem"))?;
     fs::copy(&setting.certificate.key, tree.join("etc/server-key.pem"))?;
     Ok(())
-}
-
-/// The half of handshakes that the kernel leaves to a program.
-fn handshakes(tree: &Path) -> Result<Child> {
-    let log = File::create(tree.join("run/tlshd.log"))?;
-    let mut command = Command::new("chroot");
-    command.arg(tree).args(["tlshd", "-s", "-c", "/etc/tlshd.conf"]).stdin(Stdio::null());
-    command.stdout(log.try_clone()?).stderr(log).spawn().context("cannot start tlshd")
 }
 
 /// Starts the kernel's server, whose threads outlive this; gives the program that answers its questions.

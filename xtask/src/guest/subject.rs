@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::sender::{Content, Way};
+use super::wire::esp::Mode;
 
 /// A server of NFS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum NfsKind {
     /// That of the kernel.
     Knfsd,
@@ -52,13 +53,19 @@ pub(crate) enum Subject {
     KnfsdShortKey,
     /// `linerate nfs`, with AES-128-GCM, which Linux' client gets of it.
     NfsShortKey,
+    /// Linux' own NFS server, in the clear, inside ESP.
+    KnfsdEsp(Mode),
+    /// `linerate nfs`, in the clear, inside ESP.
+    NfsEsp(Mode),
+    /// linerate's HTTP in the clear, inside ESP.
+    LinerateEsp(Mode),
     /// No server: as many bytes sealed in memory, by the library that linerate uses.
     CipherAlone,
 }
 
 impl Subject {
     /// All of them, in the order of the table.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 25] = [
         Self::NginxPlain,
         Self::LineratePlain,
         Self::NginxUser,
@@ -78,6 +85,12 @@ impl Subject {
         Self::KnfsdShortKey,
         Self::NfsShortKey,
         Self::CipherAlone,
+        Self::LinerateEsp(Mode::Transport),
+        Self::LinerateEsp(Mode::Tunnel),
+        Self::KnfsdEsp(Mode::Transport),
+        Self::NfsEsp(Mode::Transport),
+        Self::KnfsdEsp(Mode::Tunnel),
+        Self::NfsEsp(Mode::Tunnel),
     ];
 
     /// Its name in the table.
@@ -102,6 +115,12 @@ impl Subject {
             Self::KnfsdShortKey => "knfsd, TLS, AES-128-GCM",
             Self::NfsShortKey => "linerate nfs, user engine, AES-128-GCM",
             Self::CipherAlone => "AES-256-GCM alone, in memory (aws-lc)",
+            Self::KnfsdEsp(Mode::Transport) => "knfsd, plaintext in ESP transport, AES-256-GCM",
+            Self::KnfsdEsp(Mode::Tunnel) => "knfsd, plaintext in an ESP tunnel, AES-256-GCM",
+            Self::NfsEsp(Mode::Transport) => "linerate nfs, plaintext in ESP transport, AES-256-GCM",
+            Self::NfsEsp(Mode::Tunnel) => "linerate nfs, plaintext in an ESP tunnel, AES-256-GCM",
+            Self::LinerateEsp(Mode::Transport) => "linerate, plaintext (sendfile) in ESP transport",
+            Self::LinerateEsp(Mode::Tunnel) => "linerate, plaintext (sendfile) in an ESP tunnel",
         }
     }
 
@@ -109,7 +128,7 @@ impl Subject {
     pub(crate) fn server(self) -> Option<&'static str> {
         match self {
             Self::NginxPlain => Some("nginx plaintext"),
-            Self::LineratePlain => Some("linerate plaintext"),
+            Self::LineratePlain | Self::LinerateEsp(_) => Some("linerate plaintext"),
             Self::NginxUser => Some("nginx tls"),
             Self::LinerateUser => Some("linerate user"),
             Self::NginxKernel => Some("nginx ktls"),
@@ -134,8 +153,18 @@ impl Subject {
     /// The server of NFS that it is.
     pub(crate) fn nfs(self) -> Option<NfsKind> {
         match self {
-            Self::KnfsdPlain | Self::KnfsdTls | Self::KnfsdShortKey => Some(NfsKind::Knfsd),
-            Self::NfsPlain | Self::NfsUser | Self::NfsShortKey => Some(NfsKind::Linerate),
+            Self::KnfsdPlain | Self::KnfsdTls | Self::KnfsdShortKey | Self::KnfsdEsp(_) => {
+                Some(NfsKind::Knfsd)
+            }
+            Self::NfsPlain | Self::NfsUser | Self::NfsShortKey | Self::NfsEsp(_) => Some(NfsKind::Linerate),
+            _ => None,
+        }
+    }
+
+    /// How ESP protects it, if it does.
+    pub(crate) fn esp(self) -> Option<Mode> {
+        match self {
+            Self::KnfsdEsp(mode) | Self::NfsEsp(mode) | Self::LinerateEsp(mode) => Some(mode),
             _ => None,
         }
     }
@@ -148,11 +177,12 @@ impl Subject {
         }
     }
 
-    /// Whether it is served in the clear.
+    /// Whether it is served in the clear, whatever is beneath.
     pub(crate) fn is_plain(self) -> bool {
         // A sender's records are sent as they are.
         matches!(self, Self::NginxPlain | Self::LineratePlain | Self::KnfsdPlain | Self::NfsPlain)
             || self.sender().is_some()
+            || self.esp().is_some()
     }
 
     /// Whether the kernel is to encrypt.
@@ -171,7 +201,10 @@ impl Subject {
             Self::NfsPlain => Some(Self::KnfsdPlain),
             Self::NfsUser => Some(Self::KnfsdTls),
             Self::NfsShortKey => Some(Self::KnfsdShortKey),
+            Self::NfsEsp(mode) => Some(Self::KnfsdEsp(mode)),
             Self::KnfsdPlain
+            | Self::KnfsdEsp(_)
+            | Self::LinerateEsp(_)
             | Self::KnfsdTls
             | Self::KnfsdShortKey
             | Self::NginxPlain

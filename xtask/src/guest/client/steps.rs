@@ -11,6 +11,8 @@ use super::discard::discard_all;
 use super::nfs::NfsFetcher;
 use super::verify::verify;
 use super::{TlsOrder, Version, response};
+use crate::guest::wire::esp::Association;
+use crate::guest::wire::esp_peer::EspPeer;
 
 /// What the client is to do next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +22,8 @@ pub(in crate::guest) enum Step {
     Verify(Served),
     /// The same of a server of NFS.
     VerifyNfs(ServedByNfs),
+    /// Packets of the protected address are sealed and opened by these keys from now on.
+    Protect(Association),
     /// A connection for the next transfer, with its handshake.
     Connect,
     /// Nothing. This is how the cost of telling the client is counted.
@@ -57,6 +61,8 @@ pub(in crate::guest) struct ServedByNfs {
 /// Carries steps out.
 #[derive(Debug)]
 pub(in crate::guest) struct Fetcher {
+    /// From the first step on that wants it.
+    esp: Option<EspPeer>,
     nfs: Option<NfsFetcher>,
     verified: Option<Verified>,
     /// Kept until the next step that is not counted: closing it takes instructions, too.
@@ -74,12 +80,19 @@ struct Verified {
 impl Fetcher {
     /// One that knows no server.
     pub(in crate::guest) fn new() -> Self {
-        Self { nfs: None, verified: None, channel: None, scratch: vec![0; 1 << 20] }
+        Self { esp: None, nfs: None, verified: None, channel: None, scratch: vec![0; 1 << 20] }
     }
 
     /// Carries one out. The first has to be [`Step::Verify`].
     pub(in crate::guest) fn carry_out(&mut self, step: &Step) -> Result<()> {
         match (step, &mut self.nfs) {
+            (Step::Protect(association), _) => {
+                let esp = match self.esp.take() {
+                    Some(esp) => esp,
+                    None => EspPeer::start()?,
+                };
+                return self.esp.insert(esp).take(association);
+            }
             (Step::VerifyNfs(served), _) => {
                 self.nfs = Some(NfsFetcher::verify(served)?);
                 return Ok(());
@@ -89,7 +102,7 @@ impl Fetcher {
             _ => {}
         }
         match step {
-            Step::VerifyNfs(_) => {}
+            Step::VerifyNfs(_) | Step::Protect(_) => {}
             Step::Verify(served) => {
                 self.nfs = None;
                 self.channel = None;

@@ -49,13 +49,13 @@ pub(in crate::guest) struct Sent {
 }
 
 impl Adapter {
-    /// Loads the driver, and gives the adapter the server's address.
-    pub(in crate::guest) fn bring_up() -> Result<Self> {
+    /// Loads the driver, and gives the adapter the server's address, and this MTU.
+    pub(in crate::guest) fn bring_up(mtu_bytes: u32) -> Result<Self> {
         output_of("modprobe", &["virtio_net"])?;
         let interface = find()?;
         output_of("ip", &["link", "set", &interface, "addrgenmode", "none"])?;
         output_of("ip", &["address", "add", &format!("{VETH_SERVER}/30"), "dev", &interface])?;
-        output_of("ip", &["link", "set", &interface, "up"])?;
+        output_of("ip", &["link", "set", &interface, "mtu", &mtu_bytes.to_string(), "up"])?;
         fs::write("/proc/sys/net/ipv4/tcp_congestion_control", CONGESTION_CONTROL)
             .with_context(|| format!("cannot choose {CONGESTION_CONTROL}"))?;
         Ok(Self { interface })
@@ -64,6 +64,11 @@ impl Adapter {
     /// The network that servers are on.
     pub(in crate::guest) fn network(&self) -> Network {
         Network::host(VETH_SERVER.into(), Some(self.interface.clone()))
+    }
+
+    /// Its name.
+    pub(in crate::guest) fn interface(&self) -> &str {
+        &self.interface
     }
 
     /// How it sends; an error if it cuts no segments, because the count would be of something else.

@@ -2,10 +2,13 @@
 //! the sender's work alone.
 //!
 //! Between them is a virtio adapter on a tap device ([`tap`]), in a network namespace that ends with its last process.
-//! [`adapter`] is the guest's end. The guest tells the client what to do by the lines of [`control`].
+//! [`adapter`] is the guest's end. The guest tells the client what to do by the lines of [`control`]. What is protected by ESP
+//! is so between [`esp`] in the guest and [`esp_peer`] on the host.
 
 pub(super) mod adapter;
 pub(super) mod control;
+pub(super) mod esp;
+pub(super) mod esp_peer;
 pub(super) mod tap;
 
 use std::process::Command;

@@ -20,7 +20,7 @@ use super::{control, output_of};
 use crate::guest::client::steps::Fetcher;
 
 /// The device's name.
-const TAP: &str = "linerate0";
+pub(super) const TAP: &str = "linerate0";
 
 /// How long the client may still be busy when the guest has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,15 +35,15 @@ pub(in crate::guest) fn continue_in_namespace(arguments: &[OsString]) -> Result<
     Err(error).context("cannot run unshare (of util-linux)")
 }
 
-/// Makes the device, in this process's namespace.
-pub(in crate::guest) fn make() -> Result<()> {
+/// Makes the device, in this process's namespace, with this MTU.
+pub(in crate::guest) fn make(mtu_bytes: u32) -> Result<()> {
     let address = format!("{VETH_CLIENT}/30");
     // With headers that say where a segment is to be cut, so that the guest can leave it whole.
     output_of("ip", &["tuntap", "add", "dev", TAP, "mode", "tap", "vnet_hdr"])?;
     // IPv6 would speak unasked.
     output_of("ip", &["link", "set", TAP, "addrgenmode", "none"])?;
     output_of("ip", &["address", "add", &address, "dev", TAP])?;
-    output_of("ip", &["link", "set", TAP, "up"])?;
+    output_of("ip", &["link", "set", TAP, "mtu", &mtu_bytes.to_string(), "up"])?;
     Ok(())
 }
 

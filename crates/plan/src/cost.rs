@@ -13,6 +13,9 @@ use crate::{Constants, Handshake, Sender, Workload};
 /// Above this part of the memory's bandwidth nothing is calculated: the queue's formula has no sense there.
 pub(crate) const MOST_MEMORY_LOAD: f64 = 0.97;
 
+/// The plaintext of a full record.
+const RECORD_BYTES: u64 = 1 << 14;
+
 /// One machine and one workload, with the constants to calculate what they cost each other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costing<'a> {
@@ -51,11 +54,14 @@ impl Costing<'_> {
             }
             _ => (0.0, 0.0),
         };
-        let call_bytes = match sender {
-            Sender::Classic => 16 << 10,
-            Sender::User => 64 << 10,
-            _ => 1 << 20,
+        let call_bytes = match (self.workload.io_bytes, sender) {
+            (Some(io_bytes), _) => io_bytes,
+            (None, Sender::Classic) => 16 << 10,
+            (None, Sender::User) => 64 << 10,
+            (None, _) => 1 << 20,
         };
+        // An I/O begins a record of its own.
+        let record_bytes = self.workload.io_bytes.map_or(RECORD_BYTES, |io_bytes| io_bytes.min(RECORD_BYTES));
         EngineCosts {
             set_up_ns: set_up_cycles * ns_per_cycle,
             set_up_wait_ns,
@@ -63,7 +69,7 @@ impl Costing<'_> {
             per_record_ns: self.record_cycles(sender) * ns_per_cycle,
             per_call_ns: constants.call_cycles * ns_per_cycle,
             per_response_ns: request_cycles * ns_per_cycle,
-            record_bytes: 1 << 14,
+            record_bytes,
             call_bytes,
         }
     }
@@ -80,7 +86,9 @@ impl Costing<'_> {
         let user_aead = constants.aead_cycles_per_byte(machine.user_aead, cipher);
         let kernel_aead = constants.aead_cycles_per_byte(machine.kernel_aead, cipher);
         let copy = constants.copy_cycles_per_byte;
+        let into_socket = if self.copies_io(sender) { copy } else { 0.0 };
         segments
+            + into_socket
             + match sender {
                 Sender::Plaintext | Sender::Nic | Sender::Auto => path,
                 // What reading and writing cost in place of sendfile is in the factor, copies included.
@@ -91,6 +99,13 @@ impl Costing<'_> {
                 Sender::User => path + copy + user_aead,
                 Sender::Kernel => path + kernel_aead,
             }
+    }
+
+    /// Whether a program's own buffer is copied into the socket by a sender that sends files without a copy. The other senders
+    /// have a copy already.
+    fn copies_io(&self, sender: Sender) -> bool {
+        let from_memory = self.workload.io_bytes.is_some() && !self.workload.zero_copy_send;
+        from_memory && matches!(sender, Sender::Plaintext | Sender::Nic | Sender::Auto)
     }
 
     fn record_cycles(&self, sender: Sender) -> f64 {
@@ -119,6 +134,14 @@ impl Costing<'_> {
             // The copy's misses are in its own constant.
             Sender::Nic => way(0.0, DEVICES + 2.0),
         };
+        if self.workload.io_bytes.is_some() && way.misses >= 1.0 {
+            // The program's buffer stays in the cache.
+            way = MemoryWay { misses: way.misses - 1.0, passes: way.passes - 1.0 };
+        }
+        if self.copies_io(sender) {
+            // The socket's pages are fetched and written back.
+            way = MemoryWay { misses: way.misses + 1.0, passes: way.passes + 2.0 };
+        }
         // What is in memory already does not come from disk.
         way.passes -= 1.0 - self.workload.cold_share;
         way

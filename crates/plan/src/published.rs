@@ -31,6 +31,8 @@ pub enum Quantity {
     PlaintextOverThis,
     /// From which size of file on this beats a classic server.
     UsefulFromMbyte,
+    /// From which I/O size on a stream has the rate that large I/Os have, in KiB.
+    LineRateFromIoKib,
 }
 
 /// A figure or a range.
@@ -79,6 +81,9 @@ pub struct Point {
     /// Keys of the machine that are different.
     #[serde(default)]
     pub changes: toml::Table,
+    /// Keys of the workload that are different.
+    #[serde(default)]
+    pub workload_changes: toml::Table,
     /// What it may be used for.
     pub role: Role,
     /// The constant that it sets, if it is fitted.
@@ -136,7 +141,11 @@ impl Point {
         let mut machine =
             Machine::changed(&self.machine, presets::machine_text(&self.machine)?, &self.changes)?;
         machine.cpu_share = self.cpu_share;
-        let workload = presets::workload(&self.workload)?;
+        let workload = Workload::changed(
+            &self.workload,
+            presets::workload_text(&self.workload)?,
+            &self.workload_changes,
+        )?;
         let predict = |sender: Sender, workload: &Workload| {
             Costing { machine: &machine, workload, constants }.predict_fixed(sender).0
         };
@@ -149,6 +158,9 @@ impl Point {
             Quantity::UsefulFromMbyte => useful_from_mbyte(|bytes| {
                 let workload = Workload { sizes: vec![Size { bytes, share: 1.0 }], ..workload.clone() };
                 predict(self.engine, &workload).gbit_s / predict(Sender::Classic, &workload).gbit_s
+            }),
+            Quantity::LineRateFromIoKib => line_rate_from_io_kib(|io_bytes| {
+                predict(self.engine, &Workload { io_bytes: Some(io_bytes), ..workload.clone() }).gbit_s
             }),
         };
         Ok(Outcome {
@@ -165,6 +177,13 @@ impl Point {
 fn useful_from_mbyte(ratio: impl Fn(u64) -> f64) -> f64 {
     let sizes = (0..84).map(|step| 10f64.powf(3.0 + f64::from(step) / 12.0));
     sizes.into_iter().find(|&bytes| ratio(bytes as u64) >= 0.98).unwrap_or(f64::INFINITY) / 1e6
+}
+
+/// The smallest of I/O sizes, eight to a factor of two, whose rate is 98 % or more of that of the largest.
+fn line_rate_from_io_kib(rate: impl Fn(u64) -> f64) -> f64 {
+    let line_rate = rate(256 << 10);
+    let sizes = (0..=104).map(|step| 32.0 * 2f64.powf(f64::from(step) / 8.0));
+    sizes.into_iter().find(|&bytes| rate(bytes as u64) >= 0.98 * line_rate).unwrap_or(f64::INFINITY) / 1024.0
 }
 
 #[cfg(test)]

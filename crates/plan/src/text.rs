@@ -186,6 +186,7 @@ fn unit(quantity: Quantity) -> &'static str {
         Quantity::CpuShare => " % CPU",
         Quantity::PlaintextOverThis => " ×",
         Quantity::UsefulFromMbyte => " MB",
+        Quantity::LineRateFromIoKib => " KiB",
     }
 }
 

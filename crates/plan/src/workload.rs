@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::words::{CipherName, VersionName, within};
 
+/// The largest I/O, as `linerate stream -l` has it.
+const MOST_IO_BYTES: f64 = 67_108_864.0;
+
 /// Responses of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -68,6 +71,13 @@ pub struct Workload {
     /// The part of the bytes that is sent again, in the mean over connections.
     #[serde(default)]
     pub retransmitted_share: f64,
+    /// Bytes that a program hands to the system at once, from a buffer of its own, as `linerate stream` and iperf do;
+    /// without it, files are sent.
+    #[serde(default)]
+    pub io_bytes: Option<u64>,
+    /// Whether the program lends that buffer to the adapter, so that nothing copies it into the socket.
+    #[serde(default)]
+    pub zero_copy_send: bool,
 }
 
 fn one() -> f64 {
@@ -98,6 +108,19 @@ impl Workload {
         Ok(workload)
     }
 
+    /// The workload of this text with some of its keys changed.
+    ///
+    /// # Errors
+    /// As [`Workload::parse`], without a place.
+    pub(crate) fn changed(file: &str, text: &str, changes: &toml::Table) -> Result<Self> {
+        let fault = |error: toml::de::Error| Error::new(format!("{file}: {}", error.message()));
+        let mut table: toml::Table = toml::from_str(text).map_err(fault)?;
+        table.extend(changes.iter().map(|(key, value)| (key.clone(), value.clone())));
+        let workload: Self = table.try_into().map_err(fault)?;
+        workload.check().map_err(|reason| Error::new(format!("{file}: {reason}")))?;
+        Ok(workload)
+    }
+
     /// Whether all of it can be calculated with.
     ///
     /// # Errors
@@ -119,6 +142,14 @@ impl Workload {
             within("client_mbit", mbit, 1e-3, 1e6)?;
         }
         within("cold_share", self.cold_share, 0.0, 1.0)?;
+        if let Some(bytes) = self.io_bytes {
+            within("io_bytes", bytes as f64, 1.0, MOST_IO_BYTES)?;
+            if self.cold_share > 0.0 {
+                return Err("cold_share: with io_bytes the bytes come from memory, none from disk".to_owned());
+            }
+        } else if self.zero_copy_send {
+            return Err("zero_copy_send: it is about io_bytes, which is missing".to_owned());
+        }
         within("retransmitted_share", self.retransmitted_share, 0.0, 1.0)
     }
 
@@ -186,6 +217,9 @@ mod tests {
             error(format!("{SMALL}cold_share = 2\n")),
             "w.toml: cold_share = 2 is not possible: 0 to 1"
         );
+        assert!(error(format!("{SMALL}io_bytes = 0\n")).contains("io_bytes = 0 is not possible"));
+        assert!(error(format!("{SMALL}zero_copy_send = true\n")).contains("io_bytes, which is missing"));
+        assert!(error(format!("{SMALL}io_bytes = 9\ncold_share = 0.5\n")).contains("none from disk"));
         assert!(
             error(SMALL.replace("sizes = [{ bytes = 1000, share = 3 }, { bytes = 9000 }]", "sizes = []"))
                 .contains("sizes:")

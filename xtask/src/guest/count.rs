@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use linerate_bench::result::Reading;
 use linerate_bench::statistics::Summary;
 
 use super::counted_guest::{CountedGuests, Limits, Said};
 use super::wire::adapter::{Facts, Sent};
 use super::wire::tap;
-use super::{Line, Subject, Transfer};
+use super::{Line, Subject, Transfer, streams};
 use crate::linerate::{self, workspace};
 
 const LIMITS: Limits = Limits { seconds: 600, memory_mib: 2048 };
@@ -43,6 +42,12 @@ pub(crate) struct Options {
     /// With `--wire`: MTU of the adapter, in bytes.
     #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(576..=65_535))]
     mtu_bytes: u32,
+    /// With `--wire`: only `linerate stream`, by engine and by I/O size, with a copy into the socket and without.
+    #[arg(long, requires = "wire", conflicts_with_all = ["senders", "nfs"])]
+    streams: bool,
+    /// With `--streams`: only this I/O size, in bytes; may be repeated.
+    #[arg(long, requires = "streams", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    io_size: Vec<u32>,
     /// Set by `--wire` itself: this process is alone in its network namespace.
     #[arg(long, hide = true)]
     in_namespace: bool,
@@ -65,6 +70,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     println!("linerate: {}", linerate::version(&program)?);
     for kernel in kernels {
+        if options.streams {
+            let table = streams::count(&options.streams(&program), &kernel, &guests, &workspace)?;
+            println!("\n### Linux {kernel}\n\n{table}");
+            continue;
+        }
         let mut arguments = options.inside(&program);
         if options.nfs {
             arguments.extend(["--nfs-tree".into(), nfs_tree(&workspace)?.into()]);
@@ -117,8 +127,24 @@ impl Options {
         arguments.extend(self.common(linerate));
         arguments.extend(self.senders.then(|| "--senders".into()));
         arguments.extend(self.nfs.then(|| "--nfs".into()));
+        arguments.extend(self.streams.then(|| "--streams".into()));
+        arguments.extend(self.io_size.iter().flat_map(|size| ["--io-size".into(), size.to_string().into()]));
         arguments.extend(kernels.iter().flat_map(|kernel| ["--kernel".into(), kernel.into()]));
         arguments
+    }
+
+    fn streams(&self, linerate: &Path) -> streams::Wanted {
+        let io_sizes_bytes = match &self.io_size[..] {
+            [] => streams::IO_SIZES_BYTES.to_vec(),
+            named => named.to_vec(),
+        };
+        streams::Wanted {
+            linerate: linerate.to_owned(),
+            body_bytes: self.body_bytes,
+            transfers: self.transfers,
+            io_sizes_bytes,
+            mtu_bytes: self.mtu_bytes,
+        }
     }
 
     fn common(&self, linerate: &Path) -> [OsString; 8] {
@@ -256,20 +282,12 @@ impl Count {
 
     /// What has to be known of a count over the adapter.
     fn about(&self, adapter: &Facts) -> String {
-        let known =
-            |reading: &Reading<String>| reading.value().map_or("not known", String::as_str).to_owned();
-        let offloads: Vec<String> =
-            adapter.offloads.iter().map(|(name, state)| format!("{name} {state}")).collect();
         let lines = Subject::ALL.map(|subject| self.control_lines(subject, Instructions::whole));
         let most = lines.into_iter().fold(0.0, f64::max);
         format!(
-            "{}, MTU {} bytes; {}; congestion control {}, queue discipline {}; {most:.0} instructions of control lines \
-             at most are subtracted from each transfer; {} transfers were repeated because TCP sent segments again\n\n",
-            adapter.network.path,
-            adapter.mtu_bytes,
-            offloads.join(", "),
-            known(&adapter.network.congestion_control),
-            known(&adapter.network.queue_discipline),
+            "{}; {most:.0} instructions of control lines at most are subtracted from each transfer; {} transfers were \
+             repeated because TCP sent segments again\n\n",
+            adapter.words(),
             self.repeated,
         )
     }

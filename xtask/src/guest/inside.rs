@@ -1,7 +1,6 @@
 //! The part that runs in the guest: starts a server, has the client verify a transfer, and marks where others begin and end.
 
 use std::fs;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -22,7 +21,7 @@ use super::subject::NfsKind;
 use super::wire::adapter::{Adapter, Sent};
 use super::wire::control::ControlConnection;
 use super::wire::esp::{Association, ESP_SERVER, Mode};
-use super::{Line, Subject, Transfer, nfs, served_file};
+use super::{Line, Subject, Transfer, nfs, say, served_file};
 
 /// The plaintext of a full record.
 const RECORD_BYTES: u64 = 1 << 14;
@@ -287,12 +286,6 @@ impl Bench<'_> {
     fn report(&self, subject: Subject, sent: Option<Sent>) -> Result<()> {
         say(&Line::Transfer(Transfer { subject, body_bytes: self.options.body_bytes, sent }))
     }
-}
-
-fn say(line: &Line) -> Result<()> {
-    let mut output = std::io::stdout().lock();
-    writeln!(output, "{}", serde_json::to_string(line)?)?;
-    Ok(output.flush()?)
 }
 
 /// Connections that were handed over to the kernel's own code so far in this network namespace.

@@ -8,13 +8,14 @@
 //! [`counted_guest`] boots guests with QEMU's counting plugin. For `cost`, [`count`] puts results together on the host, and
 //! [`inside`] is this program in the guest, which starts servers, fetches, and marks where counting begins and ends. Both
 //! know the [`Subject`]s. [`server`] starts the servers of `linerate bench`,
-//! [`sender`] those that send without a server around them, [`client`] fetches, in the guest or, for what only
+//! [`streams`] counts `linerate stream`, [`sender`] has senders without a server around them, [`client`] fetches, in the guest or, for what only
 //! the sender pays, on the host ([`wire`]). [`never_lose`] has the same for every engine beside `auto`, [`mounted`] for
 //! Linux' NFS client with a server of its own kernel or ours.
 
 mod client;
 mod count;
 mod counted_guest;
+mod in_memory;
 mod inside;
 mod mounted;
 mod never_lose;
@@ -22,8 +23,11 @@ mod nfs;
 mod sender;
 mod served_file;
 mod server;
+mod streams;
 mod subject;
 mod wire;
+
+use std::io::Write;
 
 use anyhow::Result;
 
@@ -35,7 +39,7 @@ use wire::adapter::{Facts, Sent};
 /// What `cargo xtask guest` can do.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum GuestTask {
-    /// Count the instructions that a byte costs: plaintext, linerate's engines, nginx with and without kernel TLS; or NFS.
+    /// Count the instructions that a byte costs: plaintext, linerate's engines, nginx with and without kernel TLS; or NFS; or streams.
     Cost(CountOptions),
     /// The part of `cost` that runs in the guest.
     #[command(hide = true)]
@@ -46,6 +50,9 @@ pub(crate) enum GuestTask {
     /// The part of `mounted` that runs in the guest.
     #[command(hide = true)]
     MountedInside(mounted::InsideOptions),
+    /// The part of `cost --wire --streams` that runs in the guest.
+    #[command(hide = true)]
+    StreamsInside(streams::InsideOptions),
     /// The client of `never-lose`: an order on standard input, answers on output.
     #[command(hide = true)]
     Client,
@@ -65,11 +72,19 @@ impl GuestTask {
             Self::CostInside(options) => inside::run(options),
             Self::Mounted(options) => mounted::run(options),
             Self::MountedInside(options) => mounted::run_inside(options),
+            Self::StreamsInside(options) => streams::run_inside(options),
             Self::Client => client::serve_order(),
             Self::NeverLose(options) => never_lose::run(options),
             Self::NeverLoseInside(options) => never_lose::run_inside(options),
         }
     }
+}
+
+/// A line of JSON from a guest.
+fn say(line: &impl serde::Serialize) -> Result<()> {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{}", serde_json::to_string(line)?)?;
+    Ok(output.flush()?)
 }
 
 /// What the guest of `cost` says: lines of JSON on standard output, in the order of the plugin's marks.

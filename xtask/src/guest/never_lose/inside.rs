@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,8 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use super::super::client::counted::{Counted, Manner};
 use super::super::client::{Client, Order, Outcome, TlsOrder, Version};
-use super::super::served_file;
+use super::super::in_memory::in_memory;
 use super::super::server::Setting;
+use super::super::{say, served_file};
 use super::calibration;
 use super::plan::{Point, Subject};
 use crate::linerate;
@@ -103,7 +103,7 @@ pub(super) struct Round {
 
 /// What the module has counted (`ethtool -S`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Counters {
+pub(in crate::guest) struct Counters {
     /// Connections that were set up.
     pub(super) set_ups: u64,
     /// Of TCP's stream, encrypted by the adapter.
@@ -111,11 +111,11 @@ pub(super) struct Counters {
     /// Time of the processor that the model took.
     pub(super) model_ns: u64,
     /// The part of it for which the client's process was charged.
-    pub(super) model_elsewhere_ns: u64,
+    pub(in crate::guest) model_elsewhere_ns: u64,
 }
 
 impl Counters {
-    pub(super) fn read() -> Result<Self> {
+    pub(in crate::guest) fn read() -> Result<Self> {
         let output = Command::new("ethtool").args(["-S", ADAPTER]).output().context("cannot run ethtool")?;
         let text = String::from_utf8_lossy(&output.stdout);
         let value = |name: &str| {
@@ -175,19 +175,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 /// The file that a crowd asks for, and how often each of them does.
 const CROWD_BYTES: u64 = 10_000;
 const CROWD_RESPONSES: u32 = 4;
-
-/// Copies a program to where it is read without the host; `None` if it is there. The guest's clock jumps to the next timer
-/// when there is nothing to do, and waiting for the host is that: a page of a program that has to be fetched in the middle
-/// of a handshake takes minutes of the guest's time.
-fn in_memory(program: &Path) -> Result<Option<PathBuf>> {
-    let folder = std::env::temp_dir();
-    if program.starts_with(&folder) {
-        return Ok(None);
-    }
-    let copy = folder.join(program.file_name().context("a program without a name")?);
-    fs::copy(program, &copy).with_context(|| format!("cannot copy {}", program.display()))?;
-    Ok(Some(copy))
-}
 
 struct Bench<'a> {
     options: &'a Options,
@@ -325,12 +312,6 @@ fn check(subject: Subject, measurement: &Measurement, adapter: Counters) -> Resu
         bail!("{software} connections were set up in software, {} in the adapter", adapter.set_ups);
     }
     Ok(())
-}
-
-fn say(line: &Line) -> Result<()> {
-    let mut output = std::io::stdout().lock();
-    writeln!(output, "{}", serde_json::to_string(line)?)?;
-    Ok(output.flush()?)
 }
 
 fn file_name(bytes: u64) -> String {

@@ -22,6 +22,7 @@ use linerate_bench::{RESULT_FILE, report};
 
 use super::counted_guest::{CountedGuests, Limits, Said};
 use crate::linerate::{self, workspace};
+pub(super) use inside::Counters;
 pub(crate) use inside::{Options as InsideOptions, run as run_inside};
 use plan::{Adapter, SIZES_BYTES, Subject};
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use linerate_bench::accounting::Meter;
 use linerate_bench::network::{Network, VETH_SERVER};
-use linerate_bench::result::NetworkUsed;
+use linerate_bench::result::{NetworkUsed, Reading};
 use serde::{Deserialize, Serialize};
 
 use super::output_of;
@@ -33,6 +33,24 @@ pub(in crate::guest) struct Facts {
     pub(in crate::guest) mtu_bytes: u32,
     /// "on" or "off" for each of what it can do in the sender's place.
     pub(in crate::guest) offloads: BTreeMap<String, String>,
+}
+
+impl Facts {
+    /// In words.
+    pub(in crate::guest) fn words(&self) -> String {
+        let known =
+            |reading: &Reading<String>| reading.value().map_or("not known", String::as_str).to_owned();
+        let offloads: Vec<String> =
+            self.offloads.iter().map(|(name, state)| format!("{name} {state}")).collect();
+        format!(
+            "{}, MTU {} bytes; {}; congestion control {}, queue discipline {}",
+            self.network.path,
+            self.mtu_bytes,
+            offloads.join(", "),
+            known(&self.network.congestion_control),
+            known(&self.network.queue_discipline),
+        )
+    }
 }
 
 /// What was sent during a transfer, control lines included.
@@ -66,11 +84,6 @@ impl Adapter {
         Network::host(VETH_SERVER.into(), Some(self.interface.clone()))
     }
 
-    /// Its name.
-    pub(in crate::guest) fn interface(&self) -> &str {
-        &self.interface
-    }
-
     /// How it sends; an error if it cuts no segments, because the count would be of something else.
     pub(in crate::guest) fn facts(&self) -> Result<Facts> {
         let offloads = offloads(&output_of("ethtool", &["-k", &self.interface])?);
@@ -81,6 +94,11 @@ impl Adapter {
         Ok(Facts { network: self.network().used(), mtu_bytes: mtu.trim().parse()?, offloads })
     }
 
+    /// Its name.
+    pub(in crate::guest) fn interface(&self) -> &str {
+        &self.interface
+    }
+
     /// Notes the counters.
     pub(in crate::guest) fn begin(&self) -> Result<Meter> {
         Ok(Meter::begin(&[std::process::id()], &[], Some(&self.interface))?)
@@ -88,6 +106,16 @@ impl Adapter {
 }
 
 impl Sent {
+    /// What came between two readings of counters.
+    pub(in crate::guest) fn after(self, before: &Self) -> Self {
+        Self {
+            frames: self.frames - before.frames,
+            bytes: self.bytes - before.bytes,
+            received_frames: self.received_frames - before.received_frames,
+            retransmitted_segments: self.retransmitted_segments - before.retransmitted_segments,
+        }
+    }
+
     /// Since `before`.
     pub(in crate::guest) fn since(before: Meter) -> Result<Self> {
         let network = before.end()?.network;

@@ -87,7 +87,7 @@ step "OCI image" scripts/check-image.sh
 step "Helm chart" scripts/check-chart.sh
 step "dashboard and alert rules" scripts/check-monitoring.sh
 step "conversations on tlslite-ng" timeout 600 scripts/conversations.sh
-if [ -n "${LINERATE_TEST_ALL:-}" ]; then guests_take_seconds=10800; else guests_take_seconds=2700; fi
+if [ -n "${LINERATE_TEST_ALL:-}" ]; then guests_take_seconds=21600; else guests_take_seconds=2700; fi
 step "kernel TLS, in guests" timeout "$guests_take_seconds" scripts/guest-test.sh
 step "fuzz smoke" cargo_test --test fuzz_smoke -- --nocapture
 if [ -n "${LINERATE_TEST_ALL:-}" ]; then

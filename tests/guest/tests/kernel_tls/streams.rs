@@ -129,26 +129,29 @@ fn keys_change_within_a_run_in_both_directions_or_the_end_has_its_reason() {
     }
 }
 
-/// 10 GB of them with `make test-all`.
+/// 10 GB of them with `make test-all`: both ways at once and with new keys where the kernel takes them, else one way under one key.
 #[test]
 fn every_byte_of_a_long_run_is_verified() {
     if !has_kernel_tls("every_byte_of_a_long_run_is_verified") {
         return;
     }
-    let bytes = if runs_all() { "10000000007" } else { "50000007" };
-    let said = Listening::start().run(&[
-        "--engine",
-        "kernel",
-        "--receive-engine",
-        "kernel",
-        "-n",
-        bytes,
-        "--verify",
-        "-l",
-        "300001",
-    ]);
+    let takes_new_keys = Kernel::running().takes_new_keys();
+    let (bytes, key_records) = match (runs_all(), takes_new_keys) {
+        (true, true) => ("5000000007", "20000"),
+        (true, false) => ("10000000007", ""),
+        (false, true) => ("25000007", "200"),
+        (false, false) => ("50000007", ""),
+    };
+    let flags = ["--engine", "kernel", "--receive-engine", "kernel", "-n", bytes, "--verify", "-l", "300001"];
+    let new_keys = ["--both", "--key-records", key_records];
+    let said = Listening::start().run(&[&flags[..], if takes_new_keys { &new_keys } else { &[] }].concat());
     assert!(said.contains(&format!("exactly {bytes} each way")), "{said}");
     assert!(said.contains("every byte is the one that it had to be"), "{said}");
+    assert_eq!(
+        takes_new_keys,
+        said.contains("here: changed ") && said.contains("listener: changed "),
+        "{said}"
+    );
 }
 
 #[test]

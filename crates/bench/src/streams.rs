@@ -15,6 +15,7 @@ use std::sync::atomic::AtomicBool;
 pub use definition::{StreamDefinition, VARIABLES};
 
 use crate::error::Result;
+use crate::result::ExperimentRun;
 use crate::run::{Finished, Options};
 
 /// Every built-in experiment of streams: its name, and its file.
@@ -38,4 +39,15 @@ pub(crate) fn run(asked: &str, text: &str, options: &Options, interrupted: &Atom
     let mut definition = StreamDefinition::parse(asked, text, options.quick)?;
     session::adjust(&mut definition, options)?;
     session::Session::begin(definition, options, interrupted)?.measure()
+}
+
+/// Goes on with a run of streams, by options that are those of the run.
+pub(crate) fn resume(
+    earlier: ExperimentRun,
+    options: &Options,
+    interrupted: &AtomicBool,
+) -> Result<Finished> {
+    let mut definition = StreamDefinition::parse(&earlier.name, &earlier.definition, earlier.quick)?;
+    session::adjust(&mut definition, options)?;
+    session::Session::resume(definition, earlier, options, interrupted)?.measure()
 }

@@ -9,6 +9,7 @@ mod networks;
 mod pool;
 mod prepare;
 mod quiet;
+mod same_servers;
 mod seal_and_copy;
 mod session;
 mod settling;
@@ -22,13 +23,14 @@ use std::sync::atomic::AtomicBool;
 use linerate_config::CpuList;
 
 use crate::definition::{Definition, catalogue};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::files::Files;
 use crate::plan::ExperimentPlan;
 use crate::result::{ExperimentRun, Variable};
 use crate::servers::debian13;
 use crate::{store, streams};
 pub(crate) use prepare::{clients_and_cores, lock_cache};
+pub(crate) use same_servers::check_servers;
 use session::Session;
 
 /// How an experiment is run.
@@ -149,13 +151,10 @@ pub fn set_up(
 /// As [`run`]; also where the servers are not the ones that the run began with.
 pub fn resume(folder: &Path, options: &Options, interrupted: &AtomicBool) -> Result<Finished> {
     let earlier = store::load(folder)?;
-    if streams::definition::is_of_streams(&earlier.definition) {
-        return Err(Error::Asked(format!(
-            "{}: a run of streams cannot be gone on with: begin anew",
-            folder.display()
-        )));
-    }
     let options = prepare::as_before(options, folder, &earlier)?;
+    if streams::definition::is_of_streams(&earlier.definition) {
+        return streams::resume(earlier, &options, interrupted);
+    }
     let mut definition = Definition::parse(&earlier.name, &earlier.definition, earlier.quick)?;
     prepare::adjust(&mut definition, &options)?;
     Session::resume(definition, earlier, &options, interrupted)?.measure()

@@ -9,7 +9,7 @@ use super::networks::Networks;
 use super::pool::{Pool, Wish};
 use super::prepare::{self, Contestant};
 use super::slice::{self, Span, is_interrupted};
-use super::{Finished, Options, limits, quiet, seal_and_copy, settling};
+use super::{Finished, Options, check_servers, limits, quiet, seal_and_copy, settling};
 use crate::client::Clients;
 use crate::compare::name_of;
 use crate::cores::Cores;
@@ -82,18 +82,7 @@ impl<'a> Session<'a> {
         let folder = options.output.clone().unwrap_or_default();
         let mut session =
             Self::prepare(definition, options, interrupted, &mut skipped, Some(Store { folder }))?;
-        let versions = |run: &ExperimentRun| -> BTreeMap<String, String> {
-            run.servers.iter().map(|server| (server.name.clone(), server.version.clone())).collect()
-        };
-        let (before, now) = (versions(&earlier), versions(&session.run));
-        if before != now {
-            let differing = before.iter().find(|(name, version)| now.get(*name) != Some(version));
-            let (name, version) = differing.map_or(("a server", "none"), |(name, version)| (name, version));
-            let found = now.get(name).map_or("cannot be run here any more", String::as_str);
-            return Err(Error::Asked(format!(
-                "cannot go on: {name} was \"{version}\" and now is \"{found}\"; begin anew, and compare the two"
-            )));
-        }
+        check_servers(&earlier, &session.run)?;
         let matches =
             |(point, planned): (&Point, _)| session.empty_point(planned).variables == point.variables;
         if earlier.points.len() != session.plan.points.len()

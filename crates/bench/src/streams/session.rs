@@ -26,7 +26,7 @@ use crate::report::number;
 use crate::result::{
     ExperimentRun, NetworkUsed, Point, Reading, Round, SCHEMA, SealAndCopy, ServerUsed, Setup, Variable,
 };
-use crate::run::{Finished, Options};
+use crate::run::{Finished, Options, check_servers};
 use crate::store::Store;
 
 /// What starting and ending both ends takes beside the time of a slice, in seconds.
@@ -76,10 +76,36 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
+    /// A new run.
     pub(super) fn begin(
         definition: StreamDefinition,
         options: &'a Options,
         interrupted: &'a AtomicBool,
+    ) -> Result<Self> {
+        Self::prepare(definition, options, interrupted, None)
+    }
+
+    /// Goes on with an earlier run, whose servers have to be what they were. What has no round yet is tried again, also where it
+    /// could not be had.
+    pub(super) fn resume(
+        definition: StreamDefinition,
+        earlier: ExperimentRun,
+        options: &'a Options,
+        interrupted: &'a AtomicBool,
+    ) -> Result<Self> {
+        let store = Store { folder: options.output.clone().unwrap_or_default() };
+        let mut session = Self::prepare(definition, options, interrupted, Some(store))?;
+        check_servers(&earlier, &session.run)?;
+        let points = joined(std::mem::take(&mut session.run.points), earlier.points.clone())?;
+        session.run = ExperimentRun { points, skipped: std::mem::take(&mut session.run.skipped), ..earlier };
+        Ok(session)
+    }
+
+    fn prepare(
+        definition: StreamDefinition,
+        options: &'a Options,
+        interrupted: &'a AtomicBool,
+        store: Option<Store>,
     ) -> Result<Self> {
         let (cache, alone) = crate::run::lock_cache(options)?;
         let (_, cores) = crate::run::clients_and_cores(options)?;
@@ -104,7 +130,10 @@ impl<'a> Session<'a> {
         fs::create_dir_all(&folder).map_err(Error::file("cannot create", &folder))?;
         let secret = folder.join("secret");
         write_secret(&secret)?;
-        let store = Store::create(options.output.as_deref(), &definition.name, SystemTime::now())?;
+        let store = match store {
+            Some(store) => store,
+            None => Store::create(options.output.as_deref(), &definition.name, SystemTime::now())?,
+        };
         let run = empty_run(&definition, options, &cores, &senders, points, skipped);
         let lacking = vec![false; senders.len()];
         Ok(Self {
@@ -127,13 +156,17 @@ impl<'a> Session<'a> {
     /// Every round goes through all points; senders follow each other at each, in an order that rotates.
     pub(super) fn measure(mut self) -> Result<Finished> {
         let rounds = self.definition.time.rounds;
-        let slices = self.planned.len() * rounds as usize;
+        let done: usize = self.run.points.iter().map(|point| point.rounds.len().min(rounds as usize)).sum();
+        let slices = self.planned.len() * rounds as usize - done;
         let slice_s = self.definition.time.measured_s + SLICE_OVERHEAD_S;
         let mut progress = Progress::new(slices, slice_s * slices as f64);
         'all: for round in 0..rounds {
             for group in self.groups() {
                 for at in 0..group.len() {
                     let place = group[(at + round as usize) % group.len()];
+                    if self.run.points[place].rounds.len() > round as usize {
+                        continue;
+                    }
                     let Some(outcome) = self.slice(place, round, &mut progress) else { break 'all };
                     progress.slice_done(slice_s);
                     if let Some(outcome) = outcome {
@@ -344,6 +377,20 @@ impl<'a> Session<'a> {
     }
 }
 
+/// The points that are planned, with the rounds that they have had.
+fn joined(mut planned: Vec<Point>, earlier: Vec<Point>) -> Result<Vec<Point>> {
+    for had in earlier {
+        let same = |point: &&mut Point| point.server == had.server && point.variables == had.variables;
+        let Some(place) = planned.iter_mut().find(same) else {
+            return Err(Error::Asked(
+                "cannot go on: what can be measured here is not what it was when the run began".to_owned(),
+            ));
+        };
+        *place = had;
+    }
+    Ok(planned)
+}
+
 /// Why a slice has no measurement.
 enum Failure {
     /// This machine does not carry the engine: there is no use in trying again.
@@ -538,4 +585,30 @@ pub(super) fn adjust(definition: &mut StreamDefinition, options: &Options) -> Re
         }
     }
     definition.check().map_err(|reason| Error::Asked(format!("{}: {reason}", definition.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(server: &str, rounds: usize) -> Point {
+        let failed = Round::Failed { reason: "none".to_owned(), log: Vec::new() };
+        Point {
+            server: server.to_owned(),
+            variables: BTreeMap::from([("direction".to_owned(), Variable::Word("send".to_owned()))]),
+            client_command: Vec::new(),
+            network: NetworkUsed::default(),
+            rounds: vec![failed; rounds],
+        }
+    }
+
+    #[test]
+    fn points_keep_the_rounds_that_they_had_and_those_that_were_dropped_are_tried_again() {
+        let planned = vec![point("iperf3 plaintext", 0), point("linerate user", 0)];
+        let points = joined(planned.clone(), vec![point("linerate user", 2)]).unwrap();
+        let had: Vec<_> = points.iter().map(|point| (point.server.as_str(), point.rounds.len())).collect();
+        assert_eq!(had, [("iperf3 plaintext", 0), ("linerate user", 2)]);
+        let error = joined(planned, vec![point("linerate nic", 1)]).unwrap_err().to_string();
+        assert!(error.contains("is not what it was"), "{error}");
+    }
 }

@@ -9,15 +9,36 @@ use crate::{Bench, LIMIT, rounds};
 
 #[test]
 fn what_was_measured_before_an_interrupt_is_kept_and_gone_on_with() {
-    let _alone = Bench::alone();
-    let small = Bench::new(
+    is_kept_and_gone_on_with(&Bench::new(
         r#"
 servers = ["linerate plaintext", "linerate user"]
 load.connections = 1
 sweep.file_bytes = [10_000]
 time = { warmup_s = 0, measured_s = 0.5, rounds = 4 }
 "#,
-    );
+    ));
+}
+
+#[test]
+fn a_run_of_streams_is_kept_and_gone_on_with_too() {
+    let small = Bench::new("");
+    let text = r#"
+kind = "streams"
+name = "small"
+title = "One stream"
+axis = "direction"
+quantities = ["application_gbit_s"]
+servers = ["linerate plaintext", "linerate user"]
+sweep.direction = ["send"]
+time = { measured_s = 0.5, rounds = 4 }
+"#;
+    std::fs::write(small.path("small.toml"), text).unwrap();
+    is_kept_and_gone_on_with(&small);
+}
+
+/// Rounds of two servers, of which there are eight in all.
+fn is_kept_and_gone_on_with(small: &Bench) {
+    let _alone = Bench::alone();
     let mut run = Command::new(linerate_binary())
         .args(["bench", "run"])
         .arg(small.path("small.toml"))

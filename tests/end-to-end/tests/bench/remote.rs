@@ -135,6 +135,49 @@ command = ["sh", "-c", "mkdir -p {folder}/other && head -c 100000 /dev/zero > {f
     assert!(!tls[0]["negotiated"].as_object().unwrap().is_empty(), "the certificate has to come through ssh");
 }
 
+/// The secret reaches the other machine by ssh's standard input, and is in no command line.
+#[test]
+fn streams_come_from_a_host_over_ssh() {
+    const NAME: &str = "streams_come_from_a_host_over_ssh";
+    let _alone = Bench::alone();
+    if !Path::new("/usr/sbin/sshd").is_file() {
+        return skip(NAME, "sshd is not installed (package openssh-server)");
+    }
+    let Some(address) = own_address() else {
+        return skip(NAME, "this machine has no address but loopback's");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let Some((_sshd, ssh)) = sshd(folder.path()) else {
+        return skip(NAME, "sshd of the test's own cannot be started or reached; what it said is above");
+    };
+    let small = Bench::new("");
+    let text = r#"
+kind = "streams"
+name = "small"
+title = "One stream"
+axis = "direction"
+quantities = ["application_gbit_s"]
+servers = ["linerate user"]
+sweep.direction = ["send", "receive"]
+time = { measured_s = 0.3, rounds = 1 }
+"#;
+    fs::write(small.path("small.toml"), text).unwrap();
+    let binary = linerate_binary().to_str().unwrap();
+    let hosts = ["--clients", "127.0.0.1", "--client-binary", binary, "--ssh", &ssh, "--address", &address];
+    let _ = small.run("out", &hosts).run().success();
+    let result = small.result("out");
+    assert_eq!(result["setup"]["client_hosts"], serde_json::json!(["127.0.0.1"]));
+    for round in rounds(&result, "linerate user") {
+        assert!(round["measured"]["application_gbit_s"].as_f64() > Some(0.0), "{round}");
+    }
+    assert_eq!(rounds(&result, "linerate user").len(), 2);
+    for point in result["points"].as_array().unwrap() {
+        let command = point["client_command"].as_array().unwrap().last().unwrap().as_str().unwrap();
+        assert!(command.contains(&format!("stream {address}:")), "{command}");
+        assert!(command.contains("--secret /dev/stdin"), "{command}");
+    }
+}
+
 #[test]
 fn hosts_cannot_reach_loopback() {
     let small = Bench::new(

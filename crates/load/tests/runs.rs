@@ -7,7 +7,7 @@ use std::{
     io::Write,
     net::TcpListener,
     sync::{
-        Arc,
+        Arc, Barrier,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -25,11 +25,16 @@ const BODY: &[u8] = &[7; 10_000];
 #[test]
 fn every_request_is_made_once_and_answered() {
     for (connections, threads, close) in [(1, 1, false), (7, 3, false), (5, 2, true)] {
-        let address = serve(move |request, stream| {
-            let closes = request.headers.contains("Connection: close");
-            respond(stream, "200 OK", "", BODY) && !closes
-        });
         for body in [BodyUse::Read, BodyUse::Discard] {
+            // The first are answered when each connection has asked: no thread makes all requests before another begins.
+            let all_have_asked = Barrier::new(connections as usize);
+            let address = serve(move |request, stream| {
+                if request.number < u64::from(connections) {
+                    all_have_asked.wait();
+                }
+                let closes = request.headers.contains("Connection: close");
+                respond(stream, "200 OK", "", BODY) && !closes
+            });
             let mut plan = plan(address, "/f");
             (plan.connections, plan.threads, plan.close) = (connections, threads, close);
             plan.until = Until::Requests(500);

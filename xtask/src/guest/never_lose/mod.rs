@@ -48,6 +48,9 @@ pub(crate) struct Options {
     /// for the adapter of 850 set-ups a second? 0 leaves it out.
     #[arg(long, value_name = "CLIENTS", default_value_t = 500)]
     crowd: u32,
+    /// Only the adapter of so many set-ups a second, beside none; may be repeated. All three, if not said.
+    #[arg(long, value_name = "NUMBER", value_parser = ["850", "16500", "100000"])]
+    set_ups: Vec<String>,
     /// Guests at a time.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=8))]
     guests: u8,
@@ -57,6 +60,13 @@ pub(crate) struct Options {
     /// Where the result and its report go.
     #[arg(long, value_name = "FOLDER", default_value = "target/guest/never-lose")]
     output: PathBuf,
+}
+
+impl Options {
+    /// Whether this adapter is one of those that are asked for.
+    fn names(&self, adapter: Adapter) -> bool {
+        self.set_ups.is_empty() || self.set_ups.contains(&adapter.set_ups_per_s().to_string())
+    }
 }
 
 /// Measures all, two guests at a time; writes result and report, and prints what was found.
@@ -69,8 +79,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let program = linerate::find(options.linerate.as_deref(), &workspace)?;
     let sizes = if options.size.is_empty() { SIZES_BYTES.to_vec() } else { options.size.clone() };
     // The engines that need no adapter are measured once, with its encryption switched off.
-    let parts: Vec<Option<Adapter>> =
-        std::iter::once(None).chain(Adapter::ALL.into_iter().map(Some)).collect();
+    let adapters = Adapter::ALL.into_iter().filter(|adapter| options.names(*adapter));
+    let parts: Vec<Option<Adapter>> = std::iter::once(None).chain(adapters.map(Some)).collect();
     let measure = |part: Option<Adapter>| -> Result<Said> {
         let name = part.map_or("no".to_owned(), |adapter| adapter.set_ups_per_s().to_string());
         let mut arguments: Vec<OsString> = vec!["never-lose-inside".into(), "--linerate".into()];
@@ -150,6 +160,27 @@ fn apart(tried: Vec<(Option<Adapter>, Result<Said>)>) -> (Vec<(Option<Adapter>, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    #[test]
+    fn each_adapter_can_be_asked_for_by_its_set_ups() {
+        let asked = |flags: &[&str]| -> Vec<Adapter> {
+            let line = Line::try_parse_from(["never-lose"].iter().chain(flags)).unwrap();
+            Adapter::ALL.into_iter().filter(|adapter| line.options.names(*adapter)).collect()
+        };
+        assert_eq!(asked(&[]), Adapter::ALL);
+        for adapter in Adapter::ALL {
+            assert_eq!(asked(&["--set-ups", &adapter.set_ups_per_s().to_string()]), [adapter]);
+        }
+        assert_eq!(asked(&["--set-ups", "16500", "--set-ups", "100000"]), Adapter::ALL[1..]);
+        assert!(Line::try_parse_from(["never-lose", "--set-ups", "17000"]).is_err());
+    }
 
     #[test]
     fn a_guest_that_fails_takes_no_others_results_with_it() {

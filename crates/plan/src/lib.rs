@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod capacity;
+mod changed;
 mod constants;
 mod cost;
 mod engine;

@@ -4,6 +4,7 @@ use linerate_faults::toml_fault;
 use linerate_placement::{Cipher, Combination, Version};
 use serde::{Deserialize, Serialize};
 
+use crate::changed::changed;
 use crate::error::{Error, Result};
 use crate::words::{CipherName, VersionName, within};
 
@@ -113,10 +114,7 @@ impl Workload {
     /// # Errors
     /// As [`Workload::parse`], without a place.
     pub(crate) fn changed(file: &str, text: &str, changes: &toml::Table) -> Result<Self> {
-        let fault = |error: toml::de::Error| Error::new(format!("{file}: {}", error.message()));
-        let mut table: toml::Table = toml::from_str(text).map_err(fault)?;
-        table.extend(changes.iter().map(|(key, value)| (key.clone(), value.clone())));
-        let workload: Self = table.try_into().map_err(fault)?;
+        let workload: Self = changed(file, text, changes)?;
         workload.check().map_err(|reason| Error::new(format!("{file}: {reason}")))?;
         Ok(workload)
     }

@@ -165,24 +165,25 @@ impl Queue {
     /// Whether the user engine seals the files that come from mappings: none is read.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
-        let mut files = self.pieces.iter().filter_map(|piece| match piece {
+        let mut files = self.files();
+        files.clone().next().is_some() && files.all(|file| file.source.mapping().is_some())
+    }
+
+    /// The pieces that are ranges of files.
+    fn files(&self) -> impl Iterator<Item = &FileRange> + Clone {
+        self.pieces.iter().filter_map(|piece| match piece {
             Piece::File(file) => Some(file),
             Piece::Bytes(_) | Piece::Shared(_) | Piece::Pattern { .. } => None,
-        });
-        files.clone().next().is_some() && files.all(|file| file.source.mapping().is_some())
+        })
     }
 
     /// Where the piece ends, in its file, that `range` is of; the end of `range` where none is.
     #[must_use]
     pub fn end_of(&self, range: &FileRange) -> u64 {
-        let mut files = self.pieces.iter().filter_map(|piece| match piece {
-            Piece::File(file) => Some(file),
-            Piece::Bytes(_) | Piece::Shared(_) | Piece::Pattern { .. } => None,
-        });
         let is_of = |file: &&FileRange| {
             Rc::ptr_eq(&file.source, &range.source) && file.range.contains(&range.range.start)
         };
-        files.find(is_of).map_or(range.range.end, |file| file.range.end)
+        self.files().find(is_of).map_or(range.range.end, |file| file.range.end)
     }
 
     /// The memory of bytes that were sent, the largest of them: empty, with its capacity.

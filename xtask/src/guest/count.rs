@@ -334,7 +334,6 @@ impl Instructions {
 mod tests {
     use linerate_bench::result::NetworkUsed;
 
-    use super::super::counted_guest::parse_mark;
     use super::*;
 
     fn transfer(subject: Subject, sent: Option<Sent>) -> Line {
@@ -346,20 +345,10 @@ mod tests {
         [Line::ControlLines(subject), transfer(subject, Some(sent))]
     }
 
-    /// Pairs of marks with these counts of user space and kernel at the second.
-    fn said(lines: &[Line], pairs: &[(u64, u64)]) -> Said {
-        let output: Vec<String> = lines.iter().map(|line| serde_json::to_string(line).unwrap()).collect();
-        let mark = |(user, kernel): (u64, u64)| {
-            parse_mark(&format!("mark 0 user {user} kernel {kernel} adapter 0")).unwrap()
-        };
-        let marks = pairs.iter().flat_map(|&pair| [mark((9, 9)), mark(pair)]).collect();
-        Said { output: output.join("\n"), marks }
-    }
-
     #[test]
     fn what_a_transfer_cost_stands_at_its_second_mark() {
         let lines = [Subject::NginxUser, Subject::LinerateUser].map(|subject| transfer(subject, None));
-        let count = join(&said(&lines, &[(3000, 1000), (1000, 500)])).unwrap();
+        let count = join(&Said::of_test(&lines, &[(3000, 1000), (1000, 500)])).unwrap();
         let text = count.text();
         assert!(text.contains("| nginx, TLS in user space | 3.000 | 1.000 | 4.000 | 0.0 % |  |\n"), "{text}");
         assert!(
@@ -378,7 +367,7 @@ mod tests {
         let subject = Subject::LineratePlain;
         let lines =
             [vec![Line::Adapter(facts)], over_wire(subject, 1).into(), over_wire(subject, 0).into()].concat();
-        let count = join(&said(&lines, &[(10, 100), (7000, 7000), (20, 200), (515, 1150)])).unwrap();
+        let count = join(&Said::of_test(&lines, &[(10, 100), (7000, 7000), (20, 200), (515, 1150)])).unwrap();
         let cost = count.per_byte(subject).unwrap();
         assert_eq!((cost.user, cost.kernel, cost.whole), (0.5, 1.0, 1.5));
         assert_eq!(cost.frames, Some(Frames { bytes: 2000.0, received: 12.0 }));
@@ -392,9 +381,9 @@ mod tests {
     #[test]
     fn a_mark_too_few_or_too_many_is_no_result() {
         let one = [transfer(Subject::NginxPlain, None)];
-        assert!(join(&said(&one, &[])).is_err());
-        assert!(join(&said(&one, &[(1, 1), (1, 1)])).is_err());
-        let mut half = said(&one, &[(1, 1), (1, 1)]);
+        assert!(join(&Said::of_test(&one, &[])).is_err());
+        assert!(join(&Said::of_test(&one, &[(1, 1), (1, 1)])).is_err());
+        let mut half = Said::of_test(&one, &[(1, 1), (1, 1)]);
         half.marks.pop();
         assert!(join(&half).is_err());
         assert!(join(&Said { output: "hello\n".to_owned(), marks: Vec::new() }).is_err());

@@ -24,6 +24,18 @@ pub(crate) struct Said {
     pub(crate) marks: Vec<Mark>,
 }
 
+#[cfg(test)]
+impl Said {
+    /// For a test: these lines, and pairs of marks with these counts of user space and kernel at the second. The adapter's model
+    /// is counted, too, and is to be in no result.
+    pub(crate) fn of_test(lines: &[impl serde::Serialize], pairs: &[(u64, u64)]) -> Self {
+        let output: Vec<String> = lines.iter().map(|line| serde_json::to_string(line).unwrap()).collect();
+        let mark = |(user, kernel)| Mark { user, kernel, adapter: 7 };
+        let marks = pairs.iter().flat_map(|&pair| [mark((9, 9)), mark(pair)]).collect();
+        Self { output: output.join("\n"), marks }
+    }
+}
+
 /// Instructions of the whole machine since the mark before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {

@@ -164,22 +164,12 @@ fn size_words(bytes: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest::counted_guest::parse_mark;
     use crate::guest::wire::adapter::Sent;
 
     fn window(row: Row, retransmitted_segments: u64) -> Line {
         // 2000 bytes of the application, where it is in the clear.
         let sent = Sent { frames: 10, bytes: 2660, received_frames: 1, retransmitted_segments };
         Line::Window(Window { row, io_bytes: 2048, sent, receiver_ns: 100, is_tls_1_2: false })
-    }
-
-    fn said(lines: &[Line], pairs: &[(u64, u64)]) -> Said {
-        let output: Vec<String> = lines.iter().map(|line| serde_json::to_string(line).unwrap()).collect();
-        let mark = |(user, kernel): (u64, u64)| {
-            parse_mark(&format!("mark 0 user {user} kernel {kernel} adapter 7")).unwrap()
-        };
-        let marks = pairs.iter().flat_map(|&pair| [mark((9, 9)), mark(pair)]).collect();
-        Said { output: output.join("\n"), marks }
     }
 
     #[test]
@@ -192,7 +182,7 @@ mod tests {
             window(Row::PlainLent, 0),
             Line::Lent { row: Row::PlainLent, lent },
         ];
-        let text = join(&said(&lines, &[(2000, 2100), (9000, 9000), (1000, 1100)])).unwrap().text();
+        let text = join(&Said::of_test(&lines, &[(2000, 2100), (9000, 9000), (1000, 1100)])).unwrap().text();
         assert!(text.starts_with("an adapter; 1 windows were repeated"), "{text}");
         assert!(text.contains("| 2 KiB | spread up to | bytes a frame |\n|---|---|---|---|\n"), "{text}");
         assert!(text.contains("| plain | 2.000 | 0.0 % | 266 to 266 |\n"), "{text}");
@@ -203,9 +193,9 @@ mod tests {
     #[test]
     fn a_mark_too_few_or_too_many_is_no_result() {
         let one = [window(Row::User, 0)];
-        assert!(join(&said(&one, &[])).is_err());
-        assert!(join(&said(&one, &[(500, 500), (1, 1)])).is_err());
-        assert!(join(&said(&one, &[(50, 49)])).is_err(), "less than the receiver took");
-        assert!(join(&said(&one, &[(50, 50)])).is_ok());
+        assert!(join(&Said::of_test(&one, &[])).is_err());
+        assert!(join(&Said::of_test(&one, &[(500, 500), (1, 1)])).is_err());
+        assert!(join(&Said::of_test(&one, &[(50, 49)])).is_err(), "less than the receiver took");
+        assert!(join(&Said::of_test(&one, &[(50, 50)])).is_ok());
     }
 }

@@ -155,16 +155,31 @@ pub struct SocketShape {
 /// # Errors
 /// The kernel's: [`io::ErrorKind::AddrNotAvailable`] when no local port is free.
 pub fn connect(address: SocketAddr, source: Option<IpAddr>, shape: SocketShape) -> io::Result<Socket> {
+    connect_prepared(address, source, |socket| {
+        // Both before connecting: window scale and segment size are agreed on then.
+        if let Some(bytes) = shape.receive_buffer_bytes {
+            socket.set_recv_buffer_size(bytes as usize)?;
+        }
+        if let Some(bytes) = shape.segment_bytes {
+            socket.set_tcp_mss(bytes)?;
+        }
+        Ok(())
+    })
+}
+
+/// The same for a socket that `prepare` gives its options before anything is sent.
+///
+/// # Errors
+/// Those of [`connect`] and of `prepare`.
+pub fn connect_prepared(
+    address: SocketAddr,
+    source: Option<IpAddr>,
+    prepare: impl FnOnce(&Socket) -> io::Result<()>,
+) -> io::Result<Socket> {
     let socket =
         Socket::new(Domain::for_address(address), Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
     socket.set_tcp_nodelay(true)?;
-    // Both before connecting: window scale and segment size are agreed on then.
-    if let Some(bytes) = shape.receive_buffer_bytes {
-        socket.set_recv_buffer_size(bytes as usize)?;
-    }
-    if let Some(bytes) = shape.segment_bytes {
-        socket.set_tcp_mss(bytes)?;
-    }
+    prepare(&socket)?;
     if let Some(source) = source {
         socket.bind(&SocketAddr::new(source, 0).into())?;
     }

@@ -9,12 +9,13 @@ use crate::{
     group::{Lane, Opened},
     handshake, wait,
 };
-use linerate_os::socket::{self, SocketShape};
+use linerate_os::socket;
 use linerate_tls::Connector;
 use rustix::{event::PollFlags, net::sockopt};
 use std::{
     io,
     net::{SocketAddr, TcpStream},
+    os::fd::AsFd,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU32, Ordering::Relaxed},
@@ -94,10 +95,11 @@ impl Opening<'_> {
     }
 
     fn connect(&self, deadline: Instant) -> io::Result<TcpStream> {
-        let shape =
-            SocketShape { receive_buffer_bytes: self.request.socket_buffer_bytes, ..SocketShape::default() };
-        let socket = socket::connect(self.listener, None, shape)?;
-        shape_socket(&socket, self.request)?;
+        let wanted = self.request.congestion.as_deref();
+        // Before connecting: that is when the window's scale is agreed, and when the congestion control begins.
+        let socket = socket::connect_prepared(self.listener, None, |socket| {
+            shape_socket(socket, self.request, wanted)
+        })?;
         if !wait::until(&socket, PollFlags::OUT, deadline)? {
             return Err(io::ErrorKind::TimedOut.into());
         }
@@ -109,18 +111,27 @@ impl Opening<'_> {
 /// Gives a stream's socket the buffers and the congestion control that were asked for. In the clear small segments wait for
 /// more, as they do in iperf3 and netperf (Nagle's algorithm). Over TLS they do not, as in the server: a sender that seals only
 /// for a socket that has sent nearly all would wait for a receiver that waits for more.
-pub(crate) fn shape_socket(socket: &impl std::os::fd::AsFd, request: &Request) -> io::Result<()> {
+pub(crate) fn shape_socket(
+    socket: &impl AsFd,
+    request: &Request,
+    congestion: Option<&str>,
+) -> io::Result<()> {
     sockopt::set_tcp_nodelay(socket, request.engine.is_tls())?;
     if let Some(bytes) = request.socket_buffer_bytes {
         sockopt::set_socket_send_buffer_size(socket, bytes as usize)?;
         sockopt::set_socket_recv_buffer_size(socket, bytes as usize)?;
     }
-    if let Some(name) = &request.congestion {
-        sockopt::set_tcp_congestion(socket, name).map_err(|error| {
-            io::Error::other(format!(
-                "the congestion control \"{name}\": {error} (see /proc/sys/net/ipv4/tcp_available_congestion_control)"
-            ))
-        })?;
+    congestion.map_or(Ok(()), |name| set_congestion(socket, name))
+}
+
+/// Gives a socket a congestion control, unless it has it.
+pub(crate) fn set_congestion(socket: &impl AsFd, name: &str) -> io::Result<()> {
+    if sockopt::tcp_congestion(socket).is_ok_and(|current| current == name) {
+        return Ok(());
     }
-    Ok(())
+    sockopt::set_tcp_congestion(socket, name).map_err(|error| {
+        io::Error::other(format!(
+            "the congestion control \"{name}\": {error} (see /proc/sys/net/ipv4/tcp_available_congestion_control)"
+        ))
+    })
 }

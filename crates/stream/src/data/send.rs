@@ -28,6 +28,7 @@ use linerate_os::{
     socket::{self, Follows},
 };
 use linerate_record::{AlertDescription, Channel};
+use rustix::net::sockopt;
 use std::{
     io,
     os::fd::AsFd,
@@ -41,6 +42,8 @@ use std::{
 const LARGEST_BATCH_BYTES: usize = 256 * 1024;
 /// What the server's TLS listeners have (`TCP_NOTSENT_LOWAT`).
 const NOT_SENT_LOW_WATER_BYTES: u32 = 16 * 1024;
+/// What the kernel sends at once at most (`GSO_LEGACY_MAX_SIZE`, include/linux/netdevice.h).
+const BURST_BYTES: usize = 64 * 1024;
 /// A pattern is made in parts of this size: its bytes are made anew for each.
 const PATTERN_PART_BYTES: usize = 256 * 1024;
 
@@ -212,7 +215,14 @@ impl Carriage {
     fn of(lane: &Lane, protection: Protection, job: &Job, io_bytes: usize) -> Result<Self, Fault> {
         let batch_bytes = job.buffer_bytes(LARGEST_BATCH_BYTES.min(io_bytes));
         match protection {
-            Protection::Plain => Ok(Self::Plain),
+            Protection::Plain => {
+                let segment_bytes = lane.path().map_or(0, |path| path.segment_bytes);
+                if leaves_whole(io_bytes, segment_bytes as usize) {
+                    sockopt::set_tcp_nodelay(&lane.socket, true)
+                        .map_err(|error| Fault::Socket(error.into()))?;
+                }
+                Ok(Self::Plain)
+            }
             Protection::User(secured) => {
                 // As a TLS listener of the server has it: bytes wait unsealed, not in the kernel.
                 socket::set_not_sent_low_water(&lane.socket, NOT_SENT_LOW_WATER_BYTES)
@@ -297,6 +307,15 @@ impl Carriage {
     }
 }
 
+/// Whether I/Os in the clear leave as they are, their last short segment included.
+///
+/// In general it waits for more (Nagle's algorithm, as in iperf3 and netperf). Of an I/O that is longer than a segment and shorter than what
+/// the kernel sends at once, it would be cut off each time, and the rest would wait for an acknowledgement: that costs more
+/// than the segment. docs/MEASUREMENTS.md has both, by I/O size.
+fn leaves_whole(io_bytes: usize, segment_bytes: usize) -> bool {
+    segment_bytes > 0 && io_bytes > segment_bytes + segment_bytes / 4 && io_bytes < BURST_BYTES
+}
+
 /// `close_notify`, sealed.
 fn closing(channel: &mut Channel<Keys>) -> Result<Vec<u8>, Fault> {
     let mut outgoing = Vec::new();
@@ -336,5 +355,28 @@ fn words(fault: &Fault) -> String {
         }
         Fault::Changed(Change::Overwritten) => "the file was written to while it was sent".to_owned(),
         Fault::Record(fault) => format!("the record layer refused: {fault}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_between_a_segment_and_a_burst_leaves_whole() {
+        for (io_bytes, segment_bytes, is_whole) in [
+            (1024, 1448, false),
+            (1500, 1448, false),
+            (2048, 1448, true),
+            (32_768, 1448, true),
+            (65_536, 1448, false),
+            (8192, 8948, false),
+            (16_384, 8948, true),
+            // Over loopback a segment is nearly a burst.
+            (65_535, 65_483, false),
+            (16_384, 0, false),
+        ] {
+            assert_eq!(leaves_whole(io_bytes, segment_bytes), is_whole, "{io_bytes} of {segment_bytes}");
+        }
     }
 }

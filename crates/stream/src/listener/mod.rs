@@ -7,11 +7,13 @@
 //!
 //! Invariant kept here (`docs/INVARIANTS.md`): INV-STREAM-1.
 
+mod congestion;
 mod door;
 mod registry;
 mod session;
 
 use crate::{Secret, StreamError};
+use congestion::Congestion;
 use door::Door;
 use linerate_tls::{Acceptor, AcceptorBuilder, CertificateFiles, SiteCertificates, TlsPolicy};
 use registry::Registry;
@@ -61,6 +63,7 @@ pub(crate) struct House {
     cpus: Vec<usize>,
     acceptor: Arc<Acceptor>,
     registry: Registry,
+    congestion: Congestion,
     tell: fn(&str),
 }
 
@@ -96,8 +99,15 @@ impl Listener {
         let _: [u8; 32] = crate::control::secret::random()?;
         // Without the descriptors fewer streams are taken; that is said when they are asked for.
         let _ = linerate_os::limits::raise_open_files();
-        let house =
-            House { secret, limits, cpus, acceptor: Arc::new(acceptor), registry: Registry::default(), tell };
+        let house = House {
+            secret,
+            limits,
+            cpus,
+            acceptor: Arc::new(acceptor),
+            registry: Registry::default(),
+            congestion: Congestion::of(&socket).map_err(listening)?,
+            tell,
+        };
         Ok(Self { socket, address, house: Arc::new(house) })
     }
 

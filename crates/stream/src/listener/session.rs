@@ -157,9 +157,12 @@ fn serve(link: &mut ControlLink, house: &House, client: SocketAddr) -> Result<()
             house.limits.streams
         ))
     })?;
+    let chosen = house.congestion.choose(request.congestion.as_deref());
+    let chosen = chosen.map_err(|error| Refusal::Told(format!("at the listener: {error}")))?;
     link.send(&Message::Accepted { key: Hexadecimal(run_key), rate_bits: request.rate_bits })?;
     drop(to);
     let opened = gather(link, house, &request, arrivals, connections)?;
+    drop(chosen);
     (house.tell)(&format!("{client}: {} {}", connections, words(&request)));
     let report = run(link, house, &request, opened)?;
     drop(places);
@@ -270,7 +273,8 @@ fn open_arrivals(
 
 fn open_arrival(house: &House, request: &Request, number: u32, socket: TcpStream) -> Result<Opened, String> {
     let cannot = |reason: &dyn std::fmt::Display| format!("stream {number}, at the listener: {reason}");
-    shape_socket(&socket, request).map_err(|error| cannot(&error))?;
+    let wanted = house.congestion.of_stream(request.congestion.as_deref());
+    shape_socket(&socket, request, wanted).map_err(|error| cannot(&error))?;
     let sends = !request.direction.client_sends(number, request.streams);
     let engines = request.engines();
     let protected = if request.engine.is_tls() {

@@ -14,7 +14,9 @@ use linerate_config::{
     CipherSuites, CpuList, Groups, VERSION_NAMES, parse_duration_ms, parse_size_bytes, parse_version,
 };
 use linerate_load::nfs::{MinorVersion, NfsPlan, NfsTarget, Order};
-use linerate_load::plan::{BodyUse, LoadPlan, RangeChoice, SocketShape, Trust, Until, Version};
+use linerate_load::plan::{
+    BodyUse, CertificateFiles, LoadPlan, RangeChoice, SocketShape, Trust, Until, Version,
+};
 use linerate_load::report::LoadReport;
 use linerate_load::summary::Summary;
 use linerate_load::{LoadError, Sayings, Target, csv, nfs};
@@ -158,6 +160,14 @@ pub(crate) struct LoadArguments {
     /// Trust the certificates in FILE (PEM) [default: the system's authorities]
     #[arg(long, value_name = "FILE", conflicts_with = "insecure", help_heading = "TLS", value_hint = clap::ValueHint::FilePath)]
     ca: Option<PathBuf>,
+
+    /// Certificate chain (PEM) that is shown to servers that ask for one
+    #[arg(long, value_name = "FILE", requires = "key", help_heading = "TLS", value_hint = clap::ValueHint::FilePath)]
+    cert: Option<PathBuf>,
+
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS", value_hint = clap::ValueHint::FilePath)]
+    key: Option<PathBuf>,
 
     /// How much a READ of NFS asks for, like 4KiB [default: 1MiB]
     #[arg(long, value_name = "SIZE", value_parser = block, help_heading = "NFS")]
@@ -306,6 +316,7 @@ impl LoadArguments {
             cipher_suites: self.cipher.map_or_else(Vec::new, |suites| suites.as_slice().to_vec()),
             groups: self.group.map_or_else(Vec::new, |groups| groups.as_slice().to_vec()),
             trust: trust(self.ca, self.insecure),
+            identity: identity(self.cert, self.key),
             minor_version: match self.vers {
                 Some(NfsVersion::One) => MinorVersion::One,
                 None | Some(NfsVersion::Two) => MinorVersion::Two,
@@ -344,6 +355,7 @@ impl LoadArguments {
             cipher_suites: self.cipher.map_or_else(Vec::new, |suites| suites.as_slice().to_vec()),
             groups: self.group.map_or_else(Vec::new, |groups| groups.as_slice().to_vec()),
             trust: trust(self.ca, self.insecure),
+            identity: identity(self.cert, self.key),
             headers: self.headers,
             range: self.range,
             warm_up: self.warmup,
@@ -365,6 +377,11 @@ fn trust(authorities: Option<PathBuf>, takes_any: bool) -> Trust {
         None if takes_any => Trust::Anyone,
         None => Trust::System,
     }
+}
+
+/// What is shown to servers that ask for a certificate.
+fn identity(certificate: Option<PathBuf>, key: Option<PathBuf>) -> Option<CertificateFiles> {
+    Some(CertificateFiles { certificate: certificate?, key: key? })
 }
 
 /// The command line, for the report.

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 pub use linerate_os::socket::SocketShape;
 pub use linerate_record::Version;
 use linerate_tls::TlsPolicy;
-pub use linerate_tls::{CipherSuite, Group, Trust};
+pub use linerate_tls::{CertificateFiles, CipherSuite, Group, Trust};
 
 use crate::{LoadError, request::check_header, target::Target};
 
@@ -84,6 +84,8 @@ pub struct LoadPlan {
     pub groups: Vec<Group>,
     /// Which certificates are taken.
     pub trust: Trust,
+    /// What is shown to servers that ask for a certificate.
+    pub identity: Option<CertificateFiles>,
     /// Further headers, name and value.
     pub headers: Vec<(String, String)>,
     /// A part of each file.
@@ -120,6 +122,7 @@ impl LoadPlan {
             cipher_suites: Vec::new(),
             groups: Vec::new(),
             trust: Trust::System,
+            identity: None,
             headers: Vec::new(),
             range: None,
             warm_up: Duration::ZERO,
@@ -185,7 +188,8 @@ impl LoadPlan {
                 || self.version.is_some()
                 || !self.cipher_suites.is_empty()
                 || !self.groups.is_empty()
-                || self.trust != Trust::System)
+                || self.trust != Trust::System
+                || self.identity.is_some())
         {
             return wrong("no URL is https, so nothing about TLS can be chosen".to_owned());
         }

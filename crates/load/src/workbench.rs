@@ -65,7 +65,10 @@ impl Run {
                 Some(at) => at,
                 None => {
                     let connector = match target.tls {
-                        true => Some(Connector::new(&plan.tls_policy(), &plan.trust)?),
+                        true => {
+                            let connector = Connector::new(&plan.tls_policy(), &plan.trust)?;
+                            Some(connector.showing(plan.identity.as_ref())?)
+                        }
                         false => None,
                     };
                     let address = resolve::address(&target.host, target.port)?;

@@ -1,7 +1,7 @@
 //! What a client offers and whom it trusts, as one value that all its connections share.
 
 use crate::{
-    TlsError, TlsPolicy, pem,
+    Certificate, CertificateFiles, TlsError, TlsPolicy, pem,
     policy::versions,
     sessions::Sessions,
     trust::{AnyCertificate, system_roots},
@@ -10,6 +10,7 @@ use linerate_record::Version;
 use rustls::{
     ClientConfig, RootCertStore,
     client::{Resumption, WebPkiServerVerifier, danger::ServerCertVerifier},
+    sign::SingleCertAndKey,
 };
 use std::{fmt, path::PathBuf, sync::Arc};
 
@@ -84,6 +85,19 @@ impl Connector {
             false => Resumption::disabled(),
         };
         Ok(Self { config: Arc::new(config), resumes: policy.session_tickets, protocol })
+    }
+
+    /// The same client, which shows this certificate, if there is one, to servers that ask.
+    ///
+    /// # Errors
+    /// The files cannot be read, or do not belong together.
+    pub fn showing(mut self, files: Option<&CertificateFiles>) -> Result<Self, TlsError> {
+        let Some(files) = files else { return Ok(self) };
+        let config = Arc::make_mut(&mut self.config);
+        let certificate = Certificate::load(files, config.crypto_provider())?;
+        let certified = SingleCertAndKey::from(Arc::clone(certificate.certified()));
+        config.client_auth_cert_resolver = Arc::new(certified);
+        Ok(self)
     }
 
     pub(crate) fn config(&self) -> &Arc<ClientConfig> {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use linerate_os::socket::SocketShape;
-use linerate_tls::{CipherSuite, Connector, Group, TlsPolicy, Trust};
+use linerate_tls::{CertificateFiles, CipherSuite, Connector, Group, TlsPolicy, Trust};
 
 use super::{call::Caller, connection::Target, conversation::Subject, target::NfsTarget, worker::Worker};
 use crate::{
@@ -70,6 +70,8 @@ pub struct NfsPlan {
     pub groups: Vec<Group>,
     /// Which certificates are taken.
     pub trust: Trust,
+    /// What is shown to servers that ask for a certificate.
+    pub identity: Option<CertificateFiles>,
     /// Version 4.1 or 4.2.
     pub minor_version: MinorVersion,
     /// What every byte is compared with: a file, or a folder that is the server's root.
@@ -104,6 +106,7 @@ impl NfsPlan {
             cipher_suites: Vec::new(),
             groups: Vec::new(),
             trust: Trust::System,
+            identity: None,
             minor_version: MinorVersion::Two,
             verify: None,
             warm_up: Duration::ZERO,
@@ -143,7 +146,10 @@ impl NfsPlan {
             return wrong("a run of no length measures nothing".to_owned());
         }
         if !self.tls
-            && (self.trust != Trust::System || !self.cipher_suites.is_empty() || !self.groups.is_empty())
+            && (self.trust != Trust::System
+                || self.identity.is_some()
+                || !self.cipher_suites.is_empty()
+                || !self.groups.is_empty())
         {
             return wrong("with --xprtsec none nothing about TLS can be chosen".to_owned());
         }
@@ -206,7 +212,10 @@ impl Prepared {
     /// Any of that failed.
     pub(super) fn new(plan: &NfsPlan) -> Result<Self, LoadError> {
         let connector = match plan.tls {
-            true => Some(Connector::for_rpc(&plan.tls_policy(), &plan.trust)?),
+            true => {
+                let connector = Connector::for_rpc(&plan.tls_policy(), &plan.trust)?;
+                Some(connector.showing(plan.identity.as_ref())?)
+            }
             false => None,
         };
         let origins = plan.targets.iter().map(|target| {

@@ -1,7 +1,7 @@
 //! `linerate load nfs://…`: every byte of what it reads is the file's, and what a server refuses is said.
 
 use crate::calls::{certificates, serve};
-use linerate_end_to_end::{CertificatePair, Finished, Program, Server, Site, linerate_binary};
+use linerate_end_to_end::{Algorithm, CertificatePair, Finished, Program, Server, Site, linerate_binary};
 use serde_json::Value;
 
 /// Lengths of which blocks leave a rest, or none, and files shorter than a block.
@@ -95,6 +95,46 @@ fn one_wrong_byte_is_found_and_named() {
         assert_eq!(found["errors"]["verify: a byte differs"], 2, "{found:#}");
         assert_eq!(found["mismatches"][0]["offset"], 200_003);
     }
+}
+
+/// The certificate is the client's, and its file one that is wanted whole.
+#[test]
+fn a_server_that_wants_to_know_its_clients_is_shown_a_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let create = |stem, name| CertificatePair::create(folder.path(), stem, Algorithm::Ecdsa, &[name]);
+    let (pair, me, other) =
+        (create("server", "localhost"), create("me", "me.example"), create("other", "other.example"));
+    let site = Site::empty();
+    site.add_pattern("file", 300_001);
+    let server = serve(&format!(
+        "{}client_authorities = {:?}\n[[export]]\ndirectory = {:?}\nclients = [\"me.example\"]\n",
+        certificates(&pair),
+        me.certificate,
+        site.path()
+    ));
+    let url = format!("nfs://localhost:{}/file", server.listener("nfs", 0).port());
+    let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    let with = |more: &[&str]| {
+        let verify = [path(&pair.certificate), path(site.path())];
+        load(&[&[&url, "-n", "9", "-c", "2", "--ca", &verify[0], "--verify", &verify[1]], more].concat())
+    };
+    let (mine, key) = (path(&me.certificate), path(&me.key));
+    let finished = with(&["--cert", &mine, "--key", &key]);
+    assert!(finished.status.success(), "{}", finished.stderr);
+    assert_eq!(report(&finished)["totals"]["responses"], 9);
+    for (more, said) in [
+        (vec![], "AUTH_TOOWEAK"),
+        (vec!["--cert", &path(&other.certificate), "--key", &path(&other.key)], "AUTH_TOOWEAK"),
+        (vec!["--cert", &mine, "--key", &path(&other.key)], "does not belong to the certificate"),
+        (vec!["--cert", "/nowhere.pem", "--key", &key], "/nowhere.pem"),
+    ] {
+        let finished = with(&more);
+        assert_eq!(finished.status.code(), Some(1), "{more:?}");
+        assert!(finished.stderr.contains(said), "{more:?}: {}", finished.stderr);
+    }
+    let finished = with(&["--cert", &mine]);
+    assert_eq!(finished.status.code(), Some(2));
+    assert!(finished.stderr.contains("--key"), "{}", finished.stderr);
 }
 
 #[test]

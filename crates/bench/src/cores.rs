@@ -17,7 +17,7 @@ pub(crate) struct Cores {
 }
 
 impl Cores {
-    /// As asked for; otherwise the lower half of the cores that this process may use for servers, and the upper for the
+    /// As asked for, where both may be the only core that there is; otherwise the lower half of the cores that this process may use for servers, and the upper for the
     /// client, or all for servers where the client is elsewhere.
     pub(crate) fn divide(
         server: Option<&CpuList>,
@@ -56,11 +56,13 @@ impl Cores {
         if server.is_empty() || (client_is_here && client.is_empty()) {
             return Err(Error::Machine(
                 "server and client need a core each, and this process has only one; let the load come from another \
-                 machine (--clients)"
+                 machine (--clients), or have both share it (--server-cpus and --client-cpus): CPU times stand then, \
+                 throughput and latency do not"
                     .to_owned(),
             ));
         }
-        if let Some(core) = server.iter().find(|core| client.contains(core)) {
+        let is_only_one = usable.len() == 1;
+        if let Some(core) = server.iter().find(|core| !is_only_one && client.contains(core)) {
             return Err(Error::Asked(format!("core {core} cannot be both the server's and the client's")));
         }
         Ok(Self { server, client })
@@ -86,14 +88,27 @@ pub(crate) fn spawn_on(cores: &[usize], command: &mut Command) -> std::io::Resul
         return command.spawn();
     }
     let before = rustix::thread::sched_getaffinity(None)?;
+    rustix::thread::sched_setaffinity(None, &set_of(cores))?;
+    let child = command.spawn();
+    rustix::thread::sched_setaffinity(None, &before)?;
+    child
+}
+
+/// Has a thread that runs already go on on `cores`; anywhere where there are none.
+pub(crate) fn put_on(cores: &[usize], thread: u32) -> std::io::Result<()> {
+    if cores.is_empty() {
+        return Ok(());
+    }
+    let thread = i32::try_from(thread).ok().and_then(rustix::process::Pid::from_raw);
+    Ok(rustix::thread::sched_setaffinity(thread, &set_of(cores))?)
+}
+
+fn set_of(cores: &[usize]) -> CpuSet {
     let mut set = CpuSet::new();
     for core in cores {
         set.set(*core);
     }
-    rustix::thread::sched_setaffinity(None, &set)?;
-    let child = command.spawn();
-    rustix::thread::sched_setaffinity(None, &before)?;
-    child
+    set
 }
 
 #[cfg(test)]
@@ -121,6 +136,9 @@ mod tests {
         assert_eq!(divide(&[0, 1, 2], None, Some(&[0])), Some((vec![1, 2], vec![0])));
         assert_eq!(divide(&[0, 1], Some(&[0]), Some(&[0])), None);
         assert_eq!(divide(&[0, 1], Some(&[2]), None), None);
+        // Both have the only core where that was said.
+        assert_eq!(divide(&[3], Some(&[3]), Some(&[3])), Some((vec![3], vec![3])));
+        assert_eq!(divide(&[3], Some(&[3]), None), None);
     }
 
     #[test]

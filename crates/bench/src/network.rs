@@ -5,6 +5,7 @@
 //! say. A namespace has its own `net.ipv4.tcp_congestion_control`: the machine's stays as it is. Namespaces are removed
 //! with the [`Network`], and those that a killed run left behind when the next one begins.
 
+mod esp;
 mod namespace;
 mod sending;
 
@@ -15,6 +16,7 @@ use std::process::Command;
 
 use crate::error::{Error, Result};
 use crate::result::NetworkUsed;
+pub use esp::Esp;
 use namespace::{Namespace, run_ip};
 pub use sending::Sending;
 
@@ -26,8 +28,10 @@ pub const VETH_CLIENT: Ipv4Addr = Ipv4Addr::new(10, 213, 77, 2);
 pub const ADAPTER: &str = "lrnic0";
 /// The port of a veth pair, at either end.
 const VETH: &str = "veth0";
-/// The MTU of a veth pair, in bytes.
+/// The MTU of a veth pair, in bytes, unless another is asked for.
 const VETH_MTU_BYTES: u32 = 1500;
+/// Those that IPv4 has room for.
+const MTUS_BYTES: std::ops::RangeInclusive<u32> = 68..=65_535;
 
 /// Which network a load goes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +41,29 @@ pub enum NetworkKind {
     /// A loopback in a namespace of its own.
     Loopback,
     /// A veth pair between two namespaces.
-    Veth,
+    Veth {
+        /// Of both ends, in bytes.
+        mtu_bytes: u32,
+    },
+}
+
+impl NetworkKind {
+    /// A veth pair with Ethernet's MTU.
+    pub const VETH: Self = Self::Veth { mtu_bytes: VETH_MTU_BYTES };
+
+    /// From the word of an experiment: `host`, `loopback`, `veth`, `veth-9000`. Nothing where it is none of these.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "host" => Some(Self::Host),
+            "loopback" => Some(Self::Loopback),
+            "veth" => Some(Self::VETH),
+            _ => {
+                let mtu_bytes = word.strip_prefix("veth-")?.parse().ok()?;
+                MTUS_BYTES.contains(&mtu_bytes).then_some(Self::Veth { mtu_bytes })
+            }
+        }
+    }
 }
 
 /// A network that is up; dropped, it is taken down.
@@ -50,7 +76,7 @@ pub struct Network {
 enum NetworkPath {
     Host { address: IpAddr, interface: Option<String> },
     Loopback(Namespace),
-    Veth { server: Namespace, client: Namespace, mtu_bytes: u32 },
+    Veth { server: Namespace, client: Namespace, mtu_bytes: u32, esp: Option<Esp> },
     Adapter { client: Namespace },
 }
 
@@ -76,19 +102,12 @@ impl Network {
         Ok(Self { path: NetworkPath::Loopback(namespace) })
     }
 
-    /// A veth pair between two namespaces, both of whose ends send as `sending` says.
+    /// A veth pair between two namespaces, both of whose ends send as `sending` says; what goes between them is sealed by the
+    /// kernel's ESP where that is asked for.
     ///
     /// # Errors
     /// [`Error::Machine`], with what it takes.
-    pub fn veth(sending: Option<&Sending>) -> Result<Self> {
-        Self::veth_of(sending, VETH_MTU_BYTES)
-    }
-
-    /// The same with another MTU, in bytes.
-    ///
-    /// # Errors
-    /// [`Error::Machine`], with what it takes.
-    pub fn veth_of(sending: Option<&Sending>, mtu_bytes: u32) -> Result<Self> {
+    pub fn veth(sending: Option<&Sending>, mtu_bytes: u32, esp: Option<Esp>) -> Result<Self> {
         let mtu = mtu_bytes.to_string();
         let (server, client) = (Namespace::make("server")?, Namespace::make("client")?);
         let pair = ["link", "add", VETH, "netns", server.name(), "mtu", &mtu, "type", "veth"];
@@ -100,7 +119,10 @@ impl Network {
                 sending.apply(namespace, VETH)?;
             }
         }
-        Ok(Self { path: NetworkPath::Veth { server, client, mtu_bytes } })
+        if let Some(esp) = esp {
+            esp.apply(&server, VETH_SERVER, &client, VETH_CLIENT)?;
+        }
+        Ok(Self { path: NetworkPath::Veth { server, client, mtu_bytes, esp } })
     }
 
     /// Loads the software adapter with these parameters, and has its far end be the client's. The module stays until the
@@ -188,7 +210,10 @@ impl Network {
             NetworkPath::Host { address, interface: Some(interface) } => format!("{address} on {interface}"),
             NetworkPath::Host { address, interface: None } => address.to_string(),
             NetworkPath::Loopback(_) => "loopback in a namespace".to_owned(),
-            NetworkPath::Veth { mtu_bytes, .. } => format!("veth pair between namespaces, MTU {mtu_bytes}"),
+            NetworkPath::Veth { mtu_bytes, esp, .. } => {
+                let sealed = esp.map(|esp| format!(", {esp}")).unwrap_or_default();
+                format!("veth pair between namespaces, MTU {mtu_bytes}{sealed}")
+            }
             NetworkPath::Adapter { .. } => "software adapter, its far end in a namespace".to_owned(),
         };
         let words = |command: &[&str]| self.at_server(command.iter().map(ToString::to_string).collect());
@@ -229,6 +254,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_network_has_its_word() {
+        for (word, kind) in [
+            ("host", NetworkKind::Host),
+            ("loopback", NetworkKind::Loopback),
+            ("veth", NetworkKind::Veth { mtu_bytes: 1500 }),
+            ("veth-9000", NetworkKind::Veth { mtu_bytes: 9000 }),
+        ] {
+            assert_eq!(NetworkKind::parse(word), Some(kind));
+        }
+        for word in ["", "vet", "veth-", "veth-67", "veth-65536", "veth-x"] {
+            assert_eq!(NetworkKind::parse(word), None, "{word}");
+        }
+    }
+
+    #[test]
     fn the_interface_is_the_one_with_the_address() {
         let text = "1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever\n\
                     2: eth0    inet 192.0.2.7/24 brd 192.0.2.255 scope global eth0\n\
@@ -250,8 +290,9 @@ mod tests {
         let before = machine();
         for control in setting("tcp_available_congestion_control").split_ascii_whitespace() {
             let sending = Sending { congestion_control: control.to_owned(), queue_discipline: None };
-            for up in [Network::loopback, Network::veth] {
-                let network = match up(Some(&sending)) {
+            let veth = |sending| Network::veth(sending, VETH_MTU_BYTES, None);
+            for made in [Network::loopback(Some(&sending)), veth(Some(&sending))] {
+                let network = match made {
                     Ok(network) => network,
                     Err(reason) => {
                         eprintln!("SKIPPED: a_namespace_sends_as_it_is_told: {reason}");

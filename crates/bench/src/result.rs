@@ -130,12 +130,31 @@ pub struct Point {
 
 /// A value of a swept variable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, from = "WrittenVariable")]
 pub enum Variable {
     /// A number.
     Number(f64),
     /// A word.
     Word(String),
+}
+
+/// As files have it: true and false are words here.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenVariable {
+    Boolean(bool),
+    Number(f64),
+    Word(String),
+}
+
+impl From<WrittenVariable> for Variable {
+    fn from(written: WrittenVariable) -> Self {
+        match written {
+            WrittenVariable::Boolean(value) => Self::Word(value.to_string()),
+            WrittenVariable::Number(number) => Self::Number(number),
+            WrittenVariable::Word(word) => Self::Word(word),
+        }
+    }
 }
 
 impl std::fmt::Display for Variable {

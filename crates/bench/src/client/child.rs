@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use linerate_load::report::{LINE_MEASURED, LINE_MEASURING, LoadReport};
 use rustix::process::{Pid, Signal};
 
-use super::ClientCommand;
+use super::{ClientCommand, Printed, fio};
 use crate::cores::spawn_on;
 use crate::servers::process::RunningServer;
 
@@ -177,7 +177,11 @@ impl<'a> RunningClient<'a> {
         let status = self.child.wait().map_err(|error| LoadFailure::Failed(format!("{name}: {error}")))?;
         let output = self.output.take().and_then(|reading| reading.join().ok()).unwrap_or_default();
         let complaints = self.complaints.take().and_then(|reading| reading.join().ok()).unwrap_or_default();
-        serde_json::from_slice(&output).map_err(|error| {
+        let report = match self.command.printed {
+            Printed::Report => serde_json::from_slice(&output).map_err(|error| error.to_string()),
+            Printed::Fio => fio::report(&output, &self.command.words),
+        };
+        report.map_err(|error| {
             let said = complaints.join("; ");
             let said = if said.is_empty() { format!("nothing ({error})") } else { said };
             LoadFailure::Failed(format!("{name} ended with {status} and said: {said}"))
@@ -258,6 +262,7 @@ mod tests {
             words: ["sh", "-c", script].map(str::to_owned).to_vec(),
             input: None,
             name: "the load client".to_owned(),
+            printed: Printed::Report,
         }
     }
 
@@ -265,8 +270,11 @@ mod tests {
     fn with_server<T>(script: &str, limit: Duration, test: impl FnOnce(Beside<'_>) -> T) -> T {
         let folder = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let launch =
-            Launch { command: ["sh", "-c", script].map(str::to_owned).to_vec(), configuration: None };
+        let launch = Launch {
+            command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            configuration: None,
+            kernel_threads: None,
+        };
         let mut server =
             RunningServer::start(&launch, listener.local_addr().unwrap(), &[], folder.path()).unwrap();
         let interrupted = AtomicBool::new(false);

@@ -1,13 +1,16 @@
 //! The load: how `linerate load` is called for a workload, here or on other machines over ssh.
 
 pub(crate) mod child;
+pub(crate) mod fio;
 pub(crate) mod wrk;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::definition::{Handshake, Workload};
+use crate::certificate::Certificate;
+use crate::definition::{Handshake, ReadOrder, Workload};
 use crate::files::Files;
+use crate::servers::Protocol;
 
 /// Where load clients run.
 #[derive(Clone, Debug)]
@@ -37,10 +40,14 @@ pub(crate) enum Clients {
 pub(crate) struct Order<'a> {
     /// What it is.
     pub(crate) workload: &'a Workload,
+    /// What the server speaks.
+    pub(crate) protocol: Protocol,
     /// The server.
     pub(crate) address: SocketAddr,
     /// The certificate to trust; none for plaintext.
     pub(crate) ca: Option<&'a Path>,
+    /// What the client shows, where the server asks for it. It is on this machine.
+    pub(crate) identity: Option<&'a Certificate>,
     /// What is asked for and for how long.
     pub(crate) aim: Aim<'a>,
 }
@@ -70,6 +77,17 @@ pub(crate) struct ClientCommand {
     pub(crate) input: Option<PathBuf>,
     /// Where it runs, for messages.
     pub(crate) name: String,
+    /// What it prints.
+    pub(crate) printed: Printed,
+}
+
+/// The form of what a client prints to standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Printed {
+    /// A [`linerate_load::report::LoadReport`] as JSON.
+    Report,
+    /// What `fio --output-format=json` prints.
+    Fio,
 }
 
 /// Stands for the certificate's file on another machine, whose name is only known there.
@@ -83,6 +101,9 @@ const VERIFIED_BYTES: u64 = 64_000_000;
 
 /// Where the part begins: odd, and in the middle of a record.
 const VERIFIED_FROM: u64 = 1_234_567;
+
+/// Of NFS so much is read at a time where it is compared: odd, too.
+const VERIFIED_READ_BYTES: u64 = 777_777;
 
 impl Clients {
     /// How many machines there are.
@@ -119,7 +140,8 @@ impl Clients {
                 .map(|connections| {
                     let mut words = vec![program.to_string_lossy().into_owned()];
                     words.extend(arguments(order, *connections, Some(cores.len()), order.ca));
-                    ClientCommand { words, input: None, name: "the load client".to_owned() }
+                    let name = "the load client".to_owned();
+                    ClientCommand { words, input: None, name, printed: Printed::Report }
                 })
                 .collect(),
             Self::Hosts { ssh, hosts, program, .. } => shares
@@ -161,6 +183,7 @@ fn remote(ssh: &[String], host: &str, program: &str, order: &Order<'_>, connecti
         words,
         input: order.ca.map(Path::to_path_buf),
         name: format!("the load client on {host}"),
+        printed: Printed::Report,
     }
 }
 
@@ -175,7 +198,11 @@ pub(crate) fn shell_quoted(word: &str) -> String {
 /// `linerate load`'s arguments.
 fn arguments(order: &Order<'_>, connections: u32, threads: Option<usize>, ca: Option<&Path>) -> Vec<String> {
     let workload = order.workload;
-    let scheme = if ca.is_some() { "https" } else { "http" };
+    let scheme = match (order.protocol, ca) {
+        (Protocol::Nfs, _) => "nfs",
+        (Protocol::Http, Some(_)) => "https",
+        (Protocol::Http, None) => "http",
+    };
     let mut words = vec!["load".to_owned()];
     words.extend(Files::names(workload).iter().map(|name| format!("{scheme}://{}/{name}", order.address)));
     let mut add = |option: &str, value: Option<String>| {
@@ -192,23 +219,8 @@ fn arguments(order: &Order<'_>, connections: u32, threads: Option<usize>, ca: Op
             if warmup_s > 0.0 {
                 add("--warmup", Some(seconds_text(warmup_s)));
             }
-            if let Some(each_s) = workload.requests_per_connection_s {
-                add("-R", Some((each_s * f64::from(connections)).to_string()));
-            }
-            if let Some(bytes) = workload.range_bytes.filter(|bytes| *bytes < workload.file_bytes) {
-                add("--range", Some(format!("random:{bytes}")));
-            }
-            if workload.close {
-                add("--close", None);
-            }
-            if workload.idle {
-                add("--once", None);
-            }
             if workload.spin {
                 add("--spin", None);
-            }
-            if workload.discard {
-                add("--discard", None);
             }
             if let Some(bytes) = workload.receive_buffer_bytes {
                 add("--receive-buffer", Some(format!("{bytes}B")));
@@ -216,30 +228,86 @@ fn arguments(order: &Order<'_>, connections: u32, threads: Option<usize>, ca: Op
             if let Some(bytes) = workload.segment_bytes {
                 add("--mss", Some(bytes.to_string()));
             }
+            match order.protocol {
+                Protocol::Http => measured_http(workload, connections, &mut add),
+                Protocol::Nfs => measured_nfs(workload, &mut add),
+            }
         }
         Aim::Touch => add("-n", Some(connections.to_string())),
         Aim::Verify(files) => {
-            // Every file once; the client takes the addresses in turn.
-            add("-n", Some(workload.files.max(connections).to_string()));
             add("--verify", Some(files.to_string_lossy().into_owned()));
-            if workload.file_bytes > VERIFIED_BYTES {
-                add("--range", Some(format!("{VERIFIED_FROM}-{}", VERIFIED_FROM + VERIFIED_BYTES)));
+            match order.protocol {
+                Protocol::Http => verified_http(workload, connections, &mut add),
+                Protocol::Nfs => verified_nfs(workload, &mut add),
             }
         }
     }
     if let Some(ca) = ca {
         add("--ca", Some(ca.to_string_lossy().into_owned()));
-        add("--tls", Some(workload.tls.number().to_owned()));
+        if let Some(identity) = order.identity {
+            add("--cert", Some(identity.chain.to_string_lossy().into_owned()));
+            add("--key", Some(identity.key.to_string_lossy().into_owned()));
+        }
         if let Some(cipher) = &workload.cipher {
             add("--cipher", Some(cipher.clone()));
         }
         if let Some(group) = &workload.group {
             add("--group", Some(group.clone()));
         }
-        add(if workload.handshake == Handshake::Resumed { "--resume" } else { "--no-resume" }, None);
+        if order.protocol == Protocol::Http {
+            add("--tls", Some(workload.tls.number().to_owned()));
+            add(if workload.handshake == Handshake::Resumed { "--resume" } else { "--no-resume" }, None);
+        }
+    } else if order.protocol == Protocol::Nfs {
+        add("--xprtsec", Some("none".to_owned()));
     }
     add("--json", None);
     words
+}
+
+fn measured_http(workload: &Workload, connections: u32, add: &mut impl FnMut(&str, Option<String>)) {
+    if let Some(each_s) = workload.requests_per_connection_s {
+        add("-R", Some((each_s * f64::from(connections)).to_string()));
+    }
+    let range_bytes = match workload.order {
+        Some(ReadOrder::Random) => Some(u64::from(workload.read_bytes)),
+        _ => workload.range_bytes,
+    };
+    if let Some(bytes) = range_bytes.filter(|bytes| *bytes < workload.file_bytes) {
+        add("--range", Some(format!("random:{bytes}")));
+    }
+    for (flag, is_wanted) in
+        [("--close", workload.close), ("--once", workload.idle), ("--discard", workload.discard)]
+    {
+        if is_wanted {
+            add(flag, None);
+        }
+    }
+}
+
+fn measured_nfs(workload: &Workload, add: &mut impl FnMut(&str, Option<String>)) {
+    add("--block", Some(format!("{}B", workload.read_bytes)));
+    add("--depth", Some(workload.depth.to_string()));
+    if workload.order == Some(ReadOrder::Random) {
+        add("--order", Some("random".to_owned()));
+    }
+}
+
+/// Every file once; the client takes the addresses in turn.
+fn verified_http(workload: &Workload, connections: u32, add: &mut impl FnMut(&str, Option<String>)) {
+    add("-n", Some(workload.files.max(connections).to_string()));
+    if workload.file_bytes > VERIFIED_BYTES {
+        add("--range", Some(format!("{VERIFIED_FROM}-{}", VERIFIED_FROM + VERIFIED_BYTES)));
+    }
+}
+
+/// As many bytes, of a length that nothing is aligned to, from anywhere.
+fn verified_nfs(workload: &Workload, add: &mut impl FnMut(&str, Option<String>)) {
+    let read_bytes = VERIFIED_READ_BYTES.min(workload.file_bytes);
+    let reads = workload.set_bytes().min(VERIFIED_BYTES).div_ceil(read_bytes);
+    add("-n", Some(reads.max(u64::from(workload.files)).to_string()));
+    add("--block", Some(format!("{read_bytes}B")));
+    add("--order", Some("anywhere".to_owned()));
 }
 
 fn seconds_text(seconds: f64) -> String {
@@ -253,7 +321,8 @@ mod tests {
     fn order(workload: &Workload) -> Order<'_> {
         let address = ([127, 0, 0, 1], 4433).into();
         let aim = Aim::Measure { warmup_s: 0.5, measured_s: 2.0 };
-        Order { workload, address, ca: Some(Path::new("/run/it's.pem")), aim }
+        let ca = Some(Path::new("/run/it's.pem"));
+        Order { workload, protocol: Protocol::Http, address, ca, identity: None, aim }
     }
 
     fn here() -> Clients {
@@ -293,8 +362,34 @@ mod tests {
         assert_eq!(
             commands[0].words.join(" "),
             "/bin/linerate load https://127.0.0.1:4433/1000-0.bin https://127.0.0.1:4433/1000-1.bin -c 3 -t 2 -d 2s \
-             --warmup 500ms -R 1.5 --range random:100 --close --once --spin --discard --receive-buffer 32768B --mss 1448 --ca /run/it's.pem --tls 1.3 --cipher \
-             TLS_AES_128_GCM_SHA256 --group X25519 --resume --json"
+             --warmup 500ms --spin --receive-buffer 32768B --mss 1448 -R 1.5 --range random:100 --close --once --discard --ca /run/it's.pem --cipher \
+             TLS_AES_128_GCM_SHA256 --group X25519 --tls 1.3 --resume --json"
+        );
+    }
+
+    #[test]
+    fn a_workload_of_nfs_becomes_flags() {
+        let workload = Workload {
+            connections: 4,
+            file_bytes: 100_000_000,
+            read_bytes: 4096,
+            order: Some(ReadOrder::Random),
+            depth: 8,
+            ..Workload::default()
+        };
+        let identity = Certificate { chain: "/run/me.pem".into(), key: "/run/me.key".into() };
+        let tls = Order { protocol: Protocol::Nfs, identity: Some(&identity), ..order(&workload) };
+        let words = here().commands(&tls)[0].words.join(" ");
+        assert_eq!(
+            words,
+            "/bin/linerate load nfs://127.0.0.1:4433/100000000-0.bin -c 4 -t 2 -d 2s --warmup 500ms --block 4096B --depth 8 \
+             --order random --ca /run/it's.pem --cert /run/me.pem --key /run/me.key --json"
+        );
+        let clear = Order { ca: None, aim: Aim::Verify(Path::new("/files")), ..tls };
+        let words = here().commands(&clear)[0].words.join(" ");
+        assert!(
+            words.ends_with("--verify /files -n 83 --block 777777B --order anywhere --xprtsec none --json"),
+            "{words}"
         );
     }
 
@@ -341,13 +436,13 @@ mod tests {
         let aim = Aim::Verify(Path::new("/files"));
         let words = here().commands(&Order { aim, ..order(&workload) })[0].words.join(" ");
         assert!(
-            words.contains(" -c 1 ") && words.contains(" -n 3 --verify /files --range 1234567-65234567"),
+            words.contains(" -c 1 ") && words.contains(" --verify /files -n 3 --range 1234567-65234567"),
             "{words}"
         );
         // The files are here, wherever the load comes from.
         let by_hosts = hosts(2).verifier().commands(&Order { aim, ..order(&workload) });
         assert_eq!(by_hosts.len(), 1);
         assert!(by_hosts[0].words.join(" ").starts_with("/bin/linerate load https://"), "{by_hosts:?}");
-        assert!(by_hosts[0].words.join(" ").contains(" -c 1 -t 1 -n 3 --verify /files "), "{by_hosts:?}");
+        assert!(by_hosts[0].words.join(" ").contains(" -c 1 -t 1 --verify /files -n 3 "), "{by_hosts:?}");
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use linerate_suite::Version;
 
-use super::{Aim, ClientCommand, Clients, Order};
+use super::{Aim, ClientCommand, Clients, Order, Printed};
 use crate::definition::{Handshake, LoadProgram, Workload};
 use crate::files::Files;
 use crate::servers::{find_program, not_installed};
@@ -110,7 +110,7 @@ pub(crate) fn command(order: &Order<'_>, cores: usize, folder: &Path) -> std::io
     let mut words = vec!["env".to_owned()];
     words.extend(settings.map(|(name, value)| format!("{name}={value}")));
     words.extend(["sh", "-c", SCRIPT.trim()].map(str::to_owned));
-    Ok(ClientCommand { words, input: None, name: "wrk".to_owned() })
+    Ok(ClientCommand { words, input: None, name: "wrk".to_owned(), printed: Printed::Report })
 }
 
 /// What OpenSSL's clients are to offer.
@@ -134,10 +134,12 @@ pub(crate) fn limit(client_cpu_s: f64, elapsed_s: f64, threads: u32) -> Option<S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::servers::Protocol;
 
     fn asking(workload: &Workload) -> Order<'_> {
         let aim = Aim::Measure { warmup_s: 0.2, measured_s: 1.5 };
-        Order { workload, address: ([127, 0, 0, 1], 4433).into(), ca: Some(Path::new("/ca.pem")), aim }
+        let (address, ca) = (([127, 0, 0, 1], 4433).into(), Some(Path::new("/ca.pem")));
+        Order { workload, protocol: Protocol::Http, address, ca, identity: None, aim }
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub const EXPERIMENTS: &[(&str, &str)] = &[
     ("handshakes", include_str!("../../experiments/handshakes.toml")),
     ("ciphers", include_str!("../../experiments/ciphers.toml")),
     ("never-lose", include_str!("../../experiments/never-lose.toml")),
+    ("nfs", include_str!("../../experiments/nfs.toml")),
 ];
 
 /// The largest file that is taken for an experiment's.

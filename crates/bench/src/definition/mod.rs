@@ -6,6 +6,7 @@
 pub mod catalogue;
 mod parse;
 mod workload;
+pub(crate) mod written;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use serde::Deserialize;
 
 pub(crate) use workload::is_of_tls;
 pub use workload::{
-    CacheState, CertificateKind, Handshake, LoadProgram, VARIABLES, VariableDocument, Workload,
+    CacheState, CertificateKind, Handshake, LoadProgram, ReadOrder, VARIABLES, VariableDocument, Workload,
 };
 
 use crate::result::{PublishedSeries, Target, Variable};

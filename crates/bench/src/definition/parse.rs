@@ -1,100 +1,16 @@
 //! From the text of an experiment's file to a [`Definition`], with the place of what is wrong.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use linerate_faults::{nearest, toml_fault};
-use serde::Deserialize;
+use linerate_faults::nearest;
 
-use super::{Definition, OwnServer, Time, Workload};
+use super::written::{File, OF_STREAMS};
+use super::{Definition, Time, Workload};
 use crate::error::{Error, Result};
 use crate::floor::FLOOR;
-use crate::result::{PublishedSeries, PublishedValue, Target, Variable};
 use crate::servers;
 
 const MOST_POINTS: usize = 10_000;
-
-/// The file as it is written.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    name: String,
-    title: String,
-    #[serde(default)]
-    source: String,
-    axis: String,
-    #[serde(default)]
-    axis_is_logarithmic: bool,
-    quantities: Vec<String>,
-    servers: Vec<String>,
-    #[serde(default)]
-    load: BTreeMap<String, Value>,
-    sweep: BTreeMap<String, Vec<Value>>,
-    time: Time,
-    #[serde(default)]
-    quick: Quick,
-    #[serde(default, rename = "server")]
-    own_servers: Vec<OwnServer>,
-    #[serde(default)]
-    published: Vec<Published>,
-    #[serde(default, rename = "target")]
-    targets: Vec<WrittenTarget>,
-}
-
-/// A [`Target`] as it is written.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenTarget {
-    server: String,
-    #[serde(default)]
-    at: BTreeMap<String, Value>,
-    quantity: Option<String>,
-    beside: Option<String>,
-    #[serde(default)]
-    beside_at: BTreeMap<String, Value>,
-    beside_version: Option<String>,
-    most: f64,
-}
-
-/// What `--quick` changes. Tables replace only what they name.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Quick {
-    servers: Option<Vec<String>>,
-    #[serde(default)]
-    load: BTreeMap<String, Value>,
-    #[serde(default)]
-    sweep: BTreeMap<String, Vec<Value>>,
-    time: Option<Time>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Published {
-    name: String,
-    source: String,
-    quantity: String,
-    /// `[at, value]` or `[at, low, high]`.
-    values: Vec<Vec<Value>>,
-}
-
-/// A number, a word, or true and false, which are words here.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-enum Value {
-    Boolean(bool),
-    Number(f64),
-    Word(String),
-}
-
-impl From<Value> for Variable {
-    fn from(value: Value) -> Self {
-        match value {
-            Value::Boolean(value) => Self::Word(value.to_string()),
-            Value::Number(number) => Self::Number(number),
-            Value::Word(word) => Self::Word(word),
-        }
-    }
-}
 
 impl Definition {
     /// Reads the text of the file `file`, for a quick run if `quick`.
@@ -102,11 +18,34 @@ impl Definition {
     /// # Errors
     /// What is wrong, with its place where it is known.
     pub fn parse(file: &str, text: &str, quick: bool) -> Result<Self> {
-        let written: File =
-            toml::from_str(text).map_err(|error| Error::Definition(toml_fault(file, text, &error)))?;
-        let definition = written.into_definition(text, quick);
-        definition.check().map_err(|reason| Error::Definition(format!("{file}: {reason}")))?;
+        let wrong = |reason: String| Error::Definition(format!("{file}: {reason}"));
+        let definition = Self::of(File::read(file, text, quick)?, text).map_err(wrong)?;
+        definition.check().map_err(wrong)?;
         Ok(definition)
+    }
+
+    fn of(mut written: File<Time>, text: &str) -> std::result::Result<Self, String> {
+        if let Some(kind) = written.kind {
+            return Err(format!(
+                "kind: \"{kind}\": there are experiments of \"{OF_STREAMS}\", and of servers without a kind"
+            ));
+        }
+        Ok(Self {
+            published: written.published()?,
+            targets: written.targets(),
+            text: text.to_owned(),
+            name: written.name,
+            title: written.title,
+            source: written.source,
+            axis: written.axis,
+            axis_is_logarithmic: written.axis_is_logarithmic,
+            quantities: written.quantities,
+            servers: written.servers,
+            fixed: written.load,
+            sweep: written.sweep,
+            time: written.time,
+            own_servers: written.own_servers,
+        })
     }
 
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
@@ -225,79 +164,6 @@ impl Definition {
     }
 }
 
-impl File {
-    fn into_definition(self, text: &str, quick: bool) -> Definition {
-        let lists = |table: BTreeMap<String, Vec<Value>>| -> BTreeMap<String, Vec<Variable>> {
-            table
-                .into_iter()
-                .map(|(name, values)| (name, values.into_iter().map(Variable::from).collect()))
-                .collect()
-        };
-        let mut definition = Definition {
-            text: text.to_owned(),
-            name: self.name,
-            title: self.title,
-            source: self.source,
-            axis: self.axis,
-            axis_is_logarithmic: self.axis_is_logarithmic,
-            quantities: self.quantities,
-            servers: self.servers,
-            fixed: variables(self.load),
-            sweep: lists(self.sweep),
-            time: self.time,
-            own_servers: self.own_servers,
-            published: self.published.into_iter().map(PublishedSeries::from).collect(),
-            targets: self.targets.into_iter().map(Target::from).collect(),
-        };
-        if quick {
-            definition.servers = self.quick.servers.unwrap_or(definition.servers);
-            definition.fixed.extend(variables(self.quick.load));
-            definition.sweep.extend(lists(self.quick.sweep));
-            definition.time = self.quick.time.unwrap_or(definition.time);
-        }
-        definition
-    }
-}
-
-fn variables(table: BTreeMap<String, Value>) -> BTreeMap<String, Variable> {
-    table.into_iter().map(|(name, value)| (name, value.into())).collect()
-}
-
-impl From<WrittenTarget> for Target {
-    fn from(written: WrittenTarget) -> Self {
-        Self {
-            server: written.server,
-            at: variables(written.at),
-            quantity: written.quantity,
-            beside: written.beside,
-            beside_at: variables(written.beside_at),
-            beside_version: written.beside_version,
-            most: written.most,
-        }
-    }
-}
-
-impl From<Published> for PublishedSeries {
-    fn from(written: Published) -> Self {
-        let values = written.values.into_iter().filter_map(|value| {
-            let mut parts = value.into_iter().map(Variable::from);
-            let at = parts.next()?;
-            let Variable::Number(low) = parts.next()? else { return None };
-            let high = match parts.next() {
-                Some(Variable::Number(high)) => high,
-                _ => low,
-            };
-            Some(PublishedValue { at, low, high })
-        });
-        Self {
-            name: written.name,
-            source: written.source,
-            quantity: written.quantity,
-            values: values.collect(),
-        }
-    }
-}
-
 /// A name becomes part of a folder's.
 fn is_file_name(name: &str) -> std::result::Result<(), String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
@@ -329,6 +195,7 @@ fn known<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::Variable;
 
     const SMALL: &str = r#"
 name = "small"

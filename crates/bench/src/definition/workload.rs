@@ -6,7 +6,7 @@ use std::str::FromStr;
 use linerate_faults::nearest;
 use linerate_suite::Version;
 
-use crate::network::{NetworkKind, Sending};
+use crate::network::{Esp, NetworkKind, Sending};
 use crate::result::Variable;
 
 /// Everything that determines one load.
@@ -56,6 +56,23 @@ pub struct Workload {
     pub network: NetworkKind,
     /// How the server's end sends; as the machine does where there is none.
     pub sending: Option<Sending>,
+    /// What seals all that goes over the network. No variable: the server's name says so ("linerate esp-tunnel").
+    pub esp: Option<Esp>,
+    /// Bytes that each READ of NFS asks for.
+    pub read_bytes: u32,
+    /// Which bytes requests ask for; NFS: sequential, HTTP: the whole file, where there is none.
+    pub order: Option<ReadOrder>,
+    /// READs under way on each connection.
+    pub depth: u32,
+}
+
+/// Which bytes requests ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadOrder {
+    /// The file from end to end.
+    Sequential,
+    /// Blocks of it at random.
+    Random,
 }
 
 /// What connections begin with.
@@ -83,6 +100,8 @@ pub enum LoadProgram {
     Linerate,
     /// wrk: OpenSSL's client, which reads and decrypts everything.
     Wrk,
+    /// fio, through a mount by the kernel's NFS client.
+    Fio,
 }
 
 /// Whether files are in the page cache.
@@ -143,7 +162,12 @@ pub const VARIABLES: &[VariableDocument] = &[
     ),
     variable("fresh_server", false, "true: the server is started anew for each round [false]"),
     variable("idle", false, "true: each connection asks once, and is then kept open and idle [false]"),
-    variable("client", false, "the program that makes the load: \"linerate\" or \"wrk\" [\"linerate\"]"),
+    variable(
+        "client",
+        false,
+        "the program that makes the load: \"linerate\", \"wrk\" (HTTP) or \"fio\" (NFS, through a mount of this \
+         machine's kernel) [\"linerate\"]",
+    ),
     variable("spin", false, "true: the client never sleeps, so that nobody has to wake it [false]"),
     variable(
         "receive_buffer_bytes",
@@ -154,8 +178,8 @@ pub const VARIABLES: &[VariableDocument] = &[
     variable(
         "network",
         false,
-        "\"host\": the machine's own, \"loopback\": that of a namespace, \"veth\": a pair between two, MTU 1500 (the last \
-         two as root) [\"host\"]",
+        "\"host\": the machine's own, \"loopback\": that of a namespace, \"veth\": a pair between two, MTU 1500, or \
+         \"veth-MTU\" (all but the first as root) [\"host\"]",
     ),
     variable(
         "congestion_control",
@@ -163,6 +187,14 @@ pub const VARIABLES: &[VariableDocument] = &[
         "TCP's, and the queue discipline after a plus: \"cubic\", \"bbr\", \"bbr+fq\"; in a namespace, as root [the \
          machine's]",
     ),
+    variable("read_bytes", false, "bytes of each READ of NFS, up to 1 MiB [1_048_576]"),
+    variable(
+        "order",
+        false,
+        "of READs: \"sequential\", the file from end to end, or \"random\"; of HTTP \"random\" alone, ranges of read_bytes \
+         [NFS: sequential]",
+    ),
+    variable("depth", false, "NFS: READs under way on each connection, up to 1024 [1]"),
 ];
 
 impl Default for Workload {
@@ -190,6 +222,10 @@ impl Default for Workload {
             segment_bytes: None,
             network: NetworkKind::Host,
             sending: None,
+            esp: None,
+            read_bytes: 1 << 20,
+            order: None,
+            depth: 1,
         }
     }
 }
@@ -235,7 +271,11 @@ impl Workload {
             }
             "idle" => self.idle = one_of(value, &[("false", false), ("true", true)]).map_err(at)?,
             "client" => {
-                let words = [("linerate", LoadProgram::Linerate), ("wrk", LoadProgram::Wrk)];
+                let words = [
+                    ("linerate", LoadProgram::Linerate),
+                    ("wrk", LoadProgram::Wrk),
+                    ("fio", LoadProgram::Fio),
+                ];
                 self.client = one_of(value, &words).map_err(at)?;
             }
             "spin" => self.spin = one_of(value, &[("false", false), ("true", true)]).map_err(at)?,
@@ -244,13 +284,19 @@ impl Workload {
             }
             "segment_bytes" => self.segment_bytes = Some(whole(value, 88, 65_483).map_err(at)?),
             "network" => {
-                let words = [
-                    ("host", NetworkKind::Host),
-                    ("loopback", NetworkKind::Loopback),
-                    ("veth", NetworkKind::Veth),
-                ];
-                self.network = one_of(value, &words).map_err(at)?;
+                let word = value.to_string();
+                self.network = NetworkKind::parse(&word).ok_or_else(|| {
+                    let hint = nearest(&word, ["host", "loopback", "veth"]);
+                    let hint = hint.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
+                    at(format!("\"{word}\" is none of host, loopback, veth and veth-MTU (68 to 65535){hint}"))
+                })?;
             }
+            "read_bytes" => self.read_bytes = whole(value, 1, 1 << 20).map_err(at)?,
+            "order" => {
+                let words = [("sequential", ReadOrder::Sequential), ("random", ReadOrder::Random)];
+                self.order = Some(one_of(value, &words).map_err(at)?);
+            }
+            "depth" => self.depth = whole(value, 1, 1024).map_err(at)?,
             "congestion_control" => self.sending = Some(sending(value).map_err(at)?),
             unknown => return Err(unknown_variable(unknown)),
         }
@@ -334,7 +380,10 @@ mod tests {
         for variable in VARIABLES {
             let tried = [Variable::Number(1024.0), "true".parse().unwrap(), "full".parse().unwrap()]
                 .into_iter()
-                .chain(["1.3", "hot", "ecdsa", "veth", "wrk"].map(|word| Variable::Word(word.to_owned())));
+                .chain(
+                    ["1.3", "hot", "ecdsa", "veth", "wrk", "random"]
+                        .map(|word| Variable::Word(word.to_owned())),
+                );
             let mut set = 0;
             for value in tried {
                 set += usize::from(Workload::default().set(variable.name, &value).is_ok());
@@ -372,7 +421,7 @@ mod tests {
             (
                 "network",
                 Variable::Word("vth".to_owned()),
-                "network: \"vth\" is none of host, loopback, veth; did you mean \"veth\"?",
+                "network: \"vth\" is none of host, loopback, veth and veth-MTU (68 to 65535); did you mean \"veth\"?",
             ),
             (
                 "congestion_control",

@@ -5,11 +5,16 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::definition::Workload;
 use crate::error::{Error, Result};
-use crate::network::{Network, NetworkKind, Sending, VETH_SERVER};
+use crate::network::{Esp, Network, NetworkKind, Sending, VETH_SERVER};
 use crate::result::NetworkUsed;
 
 /// What a load asks of its network.
-pub(super) type NetworkSetting = (NetworkKind, Option<Sending>);
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NetworkSetting {
+    kind: NetworkKind,
+    sending: Option<Sending>,
+    esp: Option<Esp>,
+}
 
 /// The networks of a run.
 #[derive(Debug)]
@@ -60,13 +65,13 @@ impl Networks {
         Some((network, used))
     }
 
-    fn make(&self, (kind, sending): &NetworkSetting) -> Result<Network> {
+    fn make(&self, NetworkSetting { kind, sending, esp }: &NetworkSetting) -> Result<Network> {
         let host = || Network::host(self.address, self.interface.clone());
         if *kind != NetworkKind::Host && !self.clients_are_here {
             return Err(Error::Machine("the clients are other machines".to_owned()));
         }
         match (kind, sending) {
-            (NetworkKind::Veth, sending) => Network::veth(sending.as_ref()),
+            (NetworkKind::Veth { mtu_bytes }, sending) => Network::veth(sending.as_ref(), *mtu_bytes, *esp),
             (NetworkKind::Loopback, sending) => Network::loopback(sending.as_ref()),
             (NetworkKind::Host, None) => Ok(host()),
             (NetworkKind::Host, Some(sending)) if self.address.is_loopback() => {
@@ -85,21 +90,23 @@ impl Networks {
 
 /// What a load asks for.
 pub(super) fn setting_of(workload: &Workload) -> NetworkSetting {
-    (workload.network, workload.sending.clone())
+    NetworkSetting { kind: workload.network, sending: workload.sending.clone(), esp: workload.esp }
 }
 
 /// The setting in words, as variables are written.
-pub(super) fn title((kind, sending): &NetworkSetting) -> String {
-    let network = match kind {
+pub(super) fn title(NetworkSetting { kind, sending, esp }: &NetworkSetting) -> String {
+    let network = match *kind {
         NetworkKind::Host => None,
         NetworkKind::Loopback => Some("loopback".to_owned()),
-        NetworkKind::Veth => Some("veth".to_owned()),
+        NetworkKind::VETH => Some("veth".to_owned()),
+        NetworkKind::Veth { mtu_bytes } => Some(format!("veth-{mtu_bytes}")),
     };
+    let esp = esp.map(|esp| format!("esp-{}", esp.mode()));
     let sending = sending.as_ref().map(|Sending { congestion_control, queue_discipline }| {
         let queue = queue_discipline.as_ref().map(|queue| format!("+{queue}")).unwrap_or_default();
         format!("{congestion_control}{queue}")
     });
-    network.into_iter().chain(sending).collect::<Vec<_>>().join("-")
+    network.into_iter().chain(sending).chain(esp).collect::<Vec<_>>().join("-")
 }
 
 #[cfg(test)]
@@ -133,7 +140,7 @@ mod tests {
     #[test]
     fn other_machines_cannot_be_put_into_a_namespace() {
         let mut networks = Networks::new([192, 0, 2, 1].into(), None, false);
-        let veth = Workload { network: NetworkKind::Veth, ..Workload::default() };
+        let veth = Workload { network: NetworkKind::VETH, ..Workload::default() };
         assert_eq!(networks.bring_up(&veth), Err("veth: the clients are other machines".to_owned()));
         let error = networks.bring_up(&asking("nonesuch")).unwrap_err();
         assert!(error.contains("192.0.2.1 is this machine's own, and it sends in another way"), "{error}");

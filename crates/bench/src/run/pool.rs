@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -142,12 +142,28 @@ impl Pool {
     /// The certificate that clients are to trust; none for plaintext.
     pub(super) fn ca(&self, wish: Wish<'_>) -> Option<PathBuf> {
         let candidate = &wish.contestant.candidate;
-        if candidate.is_plaintext() {
+        if candidate.has_no_tls() {
             return None;
         }
         candidate
             .ca()
             .or_else(|| self.certificates.get(&wish.workload.certificate).map(|made| made.chain.clone()))
+    }
+
+    /// A load for a server that listens; `ca` is what [`Pool::ca`] said.
+    pub(super) fn order<'a>(
+        &'a self,
+        wish: Wish<'a>,
+        server: &RunningServer,
+        ca: Option<&'a Path>,
+        aim: Aim<'a>,
+    ) -> Order<'a> {
+        let candidate = &wish.contestant.candidate;
+        let asks = candidate.asks_clients_for_certificates();
+        // Any that the server trusts will do: it trusts its own.
+        let identity = self.certificates.get(&wish.workload.certificate).filter(|_| asks);
+        let protocol = candidate.protocol();
+        Order { workload: wish.workload, protocol, address: server.address, ca, identity, aim }
     }
 
     /// Has load clients be run at their end of the network.
@@ -235,12 +251,7 @@ impl Pool {
     fn verify(&self, server: &mut RunningServer, wish: Wish<'_>) -> std::result::Result<(), NoServer> {
         let ca = self.ca(wish);
         let verifier = wish.clients.verifier();
-        let order = Order {
-            workload: wish.workload,
-            address: server.address,
-            ca: ca.as_deref(),
-            aim: Aim::Verify(&wish.files.root),
-        };
+        let order = self.order(wish, server, ca.as_deref(), Aim::Verify(&wish.files.root));
         let mut commands = verifier.commands(&order);
         self.put_at_client(&mut commands, wish.workload);
         let beside = Beside { server, interrupted: wish.interrupted, limit: VERIFY_LIMIT };

@@ -8,7 +8,7 @@ use rustix::fs::FlockOperation;
 
 use super::networks::Networks;
 use super::{Options, limits};
-use crate::client::{Clients, wrk};
+use crate::client::{Clients, fio, wrk};
 use crate::compare::name_of;
 use crate::cores::Cores;
 use crate::definition::{CacheState, Definition};
@@ -210,6 +210,9 @@ pub(super) fn feasible_plan(
     let is_plaintext: Vec<bool> =
         contestants.iter().map(|contestant| contestant.candidate.is_plaintext()).collect();
     let mut plan = ExperimentPlan::new(definition, &is_plaintext);
+    for point in &mut plan.points {
+        point.workload.esp = contestants[point.server].candidate.esp();
+    }
     for reason in plan.without(|point| infeasible(point, contestants, files, clients, networks)) {
         if !skipped.contains(&reason) {
             skipped.push(reason);
@@ -230,7 +233,7 @@ fn infeasible(
     if let Some(reason) = candidate.refusal(version, workload) {
         return Some(format!("{}: {reason}", name_of(&candidate.name, &point.variables)));
     }
-    if let Some(reason) = wrk::refusal(workload, clients) {
+    if let Some(reason) = wrk::refusal(workload, clients).or_else(|| fio::refusal(workload, clients)) {
         return Some(reason);
     }
     if let Err(reason) = networks.bring_up(workload) {

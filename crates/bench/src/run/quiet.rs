@@ -36,7 +36,19 @@ fn busy(cores: &Cores, machine: &MachineCost, elapsed_s: f64) -> Vec<String> {
         })
         .collect()
     };
-    [of("server's", &cores.server), of("client's", &cores.client)].concat()
+    [of("server's", &cores.server), of("client's", &cores.client), shared(cores)].concat()
+}
+
+/// A core that both ends have.
+fn shared(cores: &Cores) -> Vec<String> {
+    let shared = cores.server.iter().filter(|core| cores.client.contains(core));
+    shared
+        .map(|core| {
+            format!(
+                "Server and client share core {core}: CPU times stand, throughput and latency say nothing."
+            )
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -59,5 +71,7 @@ mod tests {
             ]
         );
         assert!(busy(&Cores { server: vec![0], client: vec![] }, &machine, 1.0).is_empty());
+        let both = busy(&Cores { server: vec![0], client: vec![0] }, &machine, 1.0);
+        assert!(both[0].starts_with("Server and client share core 0"), "{both:?}");
     }
 }

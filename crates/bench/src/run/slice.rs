@@ -10,7 +10,7 @@ use super::complaint::{complaint, idle_complaint};
 use super::pool::{NoServer, Pool, Wish};
 use crate::accounting::{Costs, Meter};
 use crate::client::child::{self, Beside, LoadFailure};
-use crate::client::{Aim, ClientCommand, Order, wrk};
+use crate::client::{Aim, ClientCommand, Order, fio, wrk};
 use crate::definition::{LoadProgram, Workload};
 use crate::result::{Measurement, Reading, Round};
 use crate::servers::process::{Broken, RunningServer};
@@ -60,7 +60,7 @@ pub(super) fn measure(pool: &mut Pool, wish: Wish<'_>, span: Span) -> Option<Out
     };
     let span = Span { warmup_s, measured_s };
     let aim = Aim::Measure { warmup_s, measured_s };
-    let order = Order { workload: wish.workload, address: server.address, ca: ca.as_deref(), aim };
+    let order = pool.order(wish, &server, ca.as_deref(), aim);
     let commands = match load_commands(pool, wish, &order) {
         Ok(commands) => commands,
         Err(reason) => return failed(server.broken(reason), Vec::new()),
@@ -76,7 +76,7 @@ pub(super) fn measure(pool: &mut Pool, wish: Wish<'_>, span: Span) -> Option<Out
     }
     let resident_before = wish.workload.is_fresh().then(|| resident_bytes(&server)).flatten();
     let interface = pool.networks.of(wish.workload).and_then(|(network, _)| network.interface());
-    let mut meter = CostMeter::new(server.pid(), interface);
+    let mut meter = CostMeter::new(server.pids(), interface);
     let seconds =
         span.warmup_s + span.measured_s + GRACE_S + f64::from(wish.workload.connections) * CONNECTION_GRACE_S;
     let limit = Duration::from_secs_f64(seconds);
@@ -110,6 +110,10 @@ fn load_commands(pool: &Pool, wish: Wish<'_>, order: &Order<'_>) -> Result<Vec<C
             let command = wrk::command(order, wish.clients.cores().len(), &pool.folder);
             vec![command.map_err(|error| format!("the files of wrk cannot be written: {error}"))?]
         }
+        LoadProgram::Fio => {
+            let command = fio::command(order, &pool.folder);
+            vec![command.map_err(|error| format!("the files of fio cannot be written: {error}"))?]
+        }
     };
     pool.put_at_client(&mut commands, wish.workload);
     Ok(commands)
@@ -122,7 +126,7 @@ fn touch(
     server: &mut RunningServer,
     ca: Option<&Path>,
 ) -> Result<(), LoadFailure> {
-    let order = Order { workload: wish.workload, address: server.address, ca, aim: Aim::Touch };
+    let order = pool.order(wish, server, ca, Aim::Touch);
     let mut commands = wish.clients.commands(&order);
     pool.put_at_client(&mut commands, wish.workload);
     let limit = Duration::from_secs_f64(GRACE_S);
@@ -157,21 +161,21 @@ fn bytes_per_connection(before: Option<u64>, measurement: &Measurement, connecti
 
 /// The memory of a server that has just been started.
 fn resident_bytes(server: &RunningServer) -> Option<u64> {
-    let costs = Meter::begin(&[server.pid()], &[], None).ok()?.end().ok()?;
+    let costs = Meter::begin(&server.pids(), &[], None).ok()?.end().ok()?;
     costs.server_resident_bytes.value().copied()
 }
 
 /// Reads costs at the moments that the load clients name.
 struct CostMeter {
-    server_pid: u32,
+    server_pids: Vec<u32>,
     interface: Option<String>,
     running: Option<Meter>,
     found: Option<Result<Costs, String>>,
 }
 
 impl CostMeter {
-    fn new(server_pid: u32, interface: Option<&str>) -> Self {
-        Self { server_pid, interface: interface.map(str::to_owned), running: None, found: None }
+    fn new(server_pids: Vec<u32>, interface: Option<&str>) -> Self {
+        Self { server_pids, interface: interface.map(str::to_owned), running: None, found: None }
     }
 
     fn measurement(self, reports: Vec<LoadReport>) -> Result<Measurement, String> {
@@ -185,7 +189,7 @@ impl CostMeter {
 
 impl child::Meter for CostMeter {
     fn begin(&mut self, client_pids: &[u32]) {
-        match Meter::begin(&[self.server_pid], client_pids, self.interface.as_deref()) {
+        match Meter::begin(&self.server_pids, client_pids, self.interface.as_deref()) {
             Ok(meter) => self.running = Some(meter),
             Err(error) => self.found = Some(Err(error.to_string())),
         }

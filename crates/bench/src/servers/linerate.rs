@@ -52,18 +52,18 @@ pub(super) fn launch(program: Vec<String>, mode: Mode, place: &Place<'_>, added:
 
 fn configuration(mode: Mode, place: &Place<'_>, added: &str) -> String {
     let scheme = if mode == Mode::Plaintext { "http" } else { "https" };
+    let [root, certificates] = [quoted(place.root), certificates(mode, place)];
+    format!("{}\n[[site]]\nroot = {root}\n{certificates}{added}", common(scheme, mode, place))
+}
+
+/// What does not depend on what is served.
+pub(super) fn common(scheme: &str, mode: Mode, place: &Place<'_>) -> String {
     let engine = match mode {
         Mode::Plaintext => String::new(),
         Mode::User => format!("engine = \"{}\"\n", EngineChoice::User),
         Mode::Kernel => format!("engine = \"{}\"\n", EngineChoice::Kernel),
         Mode::Nic => format!("engine = \"{}\"\n", EngineChoice::Nic),
         Mode::Auto => format!("engine = \"{}\"\n", EngineChoice::Auto),
-    };
-    let certificates = if mode == Mode::Plaintext {
-        String::new()
-    } else {
-        let [certificate, key] = [&place.certificate.chain, &place.certificate.key].map(|path| quoted(path));
-        format!("certificates = [{{ certificate = {certificate}, key = {key} }}]\n")
     };
     format!(
         "listen = [\"{scheme}://{address}\"]
@@ -75,19 +75,24 @@ connections = 1000000
 
 [timeouts]
 idle = \"600s\"
-
-[[site]]
-root = {root}
-{certificates}{added}",
+",
         address = place.address,
         workers = place.cores.len(),
         cpus = list_text(place.cores),
-        root = quoted(place.root),
     )
 }
 
+/// The key of the certificates, where there is TLS.
+pub(super) fn certificates(mode: Mode, place: &Place<'_>) -> String {
+    if mode == Mode::Plaintext {
+        return String::new();
+    }
+    let [certificate, key] = [&place.certificate.chain, &place.certificate.key].map(|path| quoted(path));
+    format!("certificates = [{{ certificate = {certificate}, key = {key} }}]\n")
+}
+
 /// A path as a TOML string.
-fn quoted(path: &Path) -> String {
+pub(super) fn quoted(path: &Path) -> String {
     toml::Value::String(path.to_string_lossy().into_owned()).to_string()
 }
 

@@ -7,7 +7,9 @@
 mod caddy;
 pub(crate) mod debian13;
 mod h2o;
+mod knfsd;
 mod linerate;
+mod linerate_nfs;
 mod nginx;
 mod own;
 pub mod process;
@@ -16,8 +18,11 @@ mod system;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use linerate_suite::Version;
+
 use crate::certificate::Certificate;
-use crate::definition::{OwnServer, Workload};
+use crate::definition::{Handshake, LoadProgram, OwnServer, ReadOrder, Workload};
+use crate::network::{Esp, NetworkKind};
 pub(crate) use system::{find_program, not_installed};
 
 /// The servers that need no description in an experiment's file.
@@ -37,6 +42,22 @@ pub(crate) const BUILT_IN: &[&str] = &[
     "caddy plaintext",
     "h2o tls",
     "h2o plaintext",
+    "linerate-nfs user",
+    "linerate-nfs kernel",
+    "linerate-nfs nic",
+    "linerate-nfs auto",
+    "linerate-nfs plaintext",
+    "knfsd tls",
+    "knfsd mtls",
+    "knfsd plaintext",
+    "linerate esp-transport",
+    "linerate esp-tunnel",
+    "nginx esp-transport",
+    "nginx esp-tunnel",
+    "linerate-nfs esp-transport",
+    "linerate-nfs esp-tunnel",
+    "knfsd esp-transport",
+    "knfsd esp-tunnel",
 ];
 
 /// A server that is to be measured.
@@ -45,6 +66,8 @@ pub struct Candidate {
     /// Its name in results.
     pub name: String,
     kind: Kind,
+    /// What seals all that it sends, beneath it.
+    esp: Option<Esp>,
     /// What its description changes.
     own: OwnServer,
     programs: Programs,
@@ -67,8 +90,21 @@ enum Kind {
     Nginx13(Mode),
     Caddy(Mode),
     H2o(Mode),
+    LinerateNfs(Mode),
+    /// The kernel's NFS server.
+    Knfsd(knfsd::Security),
     /// Any command.
     Own,
+}
+
+/// What a server speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    #[default]
+    Http,
+    /// NFS 4.2.
+    Nfs,
 }
 
 /// What carries the bytes of a connection.
@@ -109,6 +145,8 @@ pub struct Launch {
     pub command: Vec<String>,
     /// Its configuration, to be written to this file first.
     pub configuration: Option<(PathBuf, String)>,
+    /// What the kernel's threads are called that serve in its stead.
+    pub kernel_threads: Option<&'static str>,
 }
 
 impl Launch {
@@ -122,7 +160,7 @@ impl Launch {
     ) -> Self {
         let path = place.folder.join(name);
         program.extend(arguments(&path.to_string_lossy()));
-        Self { command: program, configuration: Some((path, text)) }
+        Self { command: program, configuration: Some((path, text)), kernel_threads: None }
     }
 }
 
@@ -131,25 +169,50 @@ impl Candidate {
     #[must_use]
     pub fn new(name: &str, own_servers: &[OwnServer], programs: &Programs) -> Option<Self> {
         let own = own_servers.iter().find(|own| own.name == name);
-        let kind = match own {
-            Some(OwnServer { like: None, .. }) => Kind::Own,
+        let (kind, esp) = match own {
+            Some(OwnServer { like: None, .. }) => (Kind::Own, None),
             Some(OwnServer { like: Some(like), .. }) => Kind::of(like)?,
             None => Kind::of(name)?,
         };
         let own = own.cloned().unwrap_or_default();
-        Some(Self { name: name.to_owned(), kind, own, programs: programs.clone() })
+        Some(Self { name: name.to_owned(), kind, esp, own, programs: programs.clone() })
     }
 
-    /// Whether it speaks plaintext.
+    /// Whether what it sends goes over the network in the clear.
     pub(crate) fn is_plaintext(&self) -> bool {
+        self.has_no_tls() && self.esp.is_none()
+    }
+
+    /// Whether it has no TLS: clients ask it in the clear.
+    pub(crate) fn has_no_tls(&self) -> bool {
         match self.kind {
             Kind::Linerate(mode)
             | Kind::Nginx(mode)
             | Kind::Nginx13(mode)
             | Kind::Caddy(mode)
-            | Kind::H2o(mode) => mode == Mode::Plaintext,
+            | Kind::H2o(mode)
+            | Kind::LinerateNfs(mode) => mode == Mode::Plaintext,
+            Kind::Knfsd(security) => security == knfsd::Security::Plaintext,
             Kind::Own => self.own.plaintext,
         }
+    }
+
+    /// What seals all that it sends, beneath it.
+    pub(crate) fn esp(&self) -> Option<Esp> {
+        self.esp
+    }
+
+    /// What it speaks.
+    pub(crate) fn protocol(&self) -> Protocol {
+        match self.kind {
+            Kind::LinerateNfs(_) | Kind::Knfsd(_) => Protocol::Nfs,
+            _ => Protocol::Http,
+        }
+    }
+
+    /// Whether its clients have to show a certificate.
+    pub(crate) fn asks_clients_for_certificates(&self) -> bool {
+        self.kind == Kind::Knfsd(knfsd::Security::MutualTls)
     }
 
     /// What it calls itself, with the version.
@@ -163,12 +226,27 @@ impl Candidate {
             Kind::Nginx13(mode) => nginx::probe(&self.nginx13()?, mode),
             Kind::Caddy(_) => caddy::probe(&self.program("caddy")?),
             Kind::H2o(_) => h2o::probe(&self.program("h2o")?),
+            Kind::LinerateNfs(mode) => linerate::probe(&self.program("")?, mode),
+            Kind::Knfsd(security) => knfsd::probe(security),
             Kind::Own => own::probe(&self.own),
         }
     }
 
     /// Why it cannot meet this load, if it cannot. `version` is what [`Candidate::probe`] said.
     pub(crate) fn refusal(&self, version: &str, workload: &Workload) -> Option<String> {
+        if self.esp.is_some() && !matches!(workload.network, NetworkKind::Veth { .. }) {
+            return Some(
+                "ESP goes between network namespaces: --set network=veth, or veth-9000 for an MTU of 9000"
+                    .to_owned(),
+            );
+        }
+        let lacking = match self.protocol() {
+            Protocol::Http => no_such_thing_in_http(workload),
+            Protocol::Nfs => no_such_thing_in_nfs(workload),
+        };
+        if lacking.is_some() {
+            return lacking;
+        }
         match self.kind {
             Kind::Linerate(mode) if mode != Mode::Plaintext => linerate::refusal(workload),
             Kind::Nginx(mode) | Kind::Nginx13(mode) if mode != Mode::Plaintext => {
@@ -176,6 +254,7 @@ impl Candidate {
             }
             Kind::Caddy(Mode::User) => caddy::refusal(workload),
             Kind::H2o(Mode::User) => h2o::refusal(workload),
+            Kind::Knfsd(_) => knfsd::refusal(workload),
             _ => None,
         }
     }
@@ -192,6 +271,8 @@ impl Candidate {
             Kind::Nginx13(mode) => nginx::launch(self.nginx13()?, mode, place, added),
             Kind::Caddy(mode) => caddy::launch(self.program("caddy")?, mode, place),
             Kind::H2o(mode) => h2o::launch(self.program("h2o")?, mode, place),
+            Kind::LinerateNfs(mode) => linerate_nfs::launch(self.program("")?, mode, place, added),
+            Kind::Knfsd(security) => knfsd::launch(security, place),
             Kind::Own => return own::launch(&self.own, &self.programs.linerate, place),
         };
         launch
@@ -233,23 +314,37 @@ impl Candidate {
 }
 
 impl Kind {
-    fn of(name: &str) -> Option<Self> {
+    /// The server of this name, and what seals beneath it.
+    fn of(name: &str) -> Option<(Self, Option<Esp>)> {
         let (product, mode) = name.split_once(' ')?;
-        let mode = match mode {
-            "plaintext" => Mode::Plaintext,
-            "user" | "tls" => Mode::User,
-            "kernel" | "ktls" => Mode::Kernel,
-            "nic" => Mode::Nic,
-            "auto" => Mode::Auto,
+        let (mode, esp) = match mode {
+            "esp-transport" => ("plaintext", Some(Esp::Transport)),
+            "esp-tunnel" => ("plaintext", Some(Esp::Tunnel)),
+            mode => (mode, None),
+        };
+        let kind = match (product, mode) {
+            ("knfsd", mode) => Self::Knfsd(knfsd::Security::named(mode)?),
+            ("linerate", mode) => Self::Linerate(Mode::named(mode)?),
+            ("linerate-nfs", mode) => Self::LinerateNfs(Mode::named(mode)?),
+            (_, "nic" | "auto") => return None,
+            ("nginx", mode) => Self::Nginx(Mode::named(mode)?),
+            ("nginx-13", mode) => Self::Nginx13(Mode::named(mode)?),
+            ("caddy", mode) => Self::Caddy(Mode::named(mode)?),
+            ("h2o", mode) => Self::H2o(Mode::named(mode)?),
             _ => return None,
         };
-        match product {
-            "linerate" => Some(Self::Linerate(mode)),
-            _ if matches!(mode, Mode::Nic | Mode::Auto) => None,
-            "nginx" => Some(Self::Nginx(mode)),
-            "nginx-13" => Some(Self::Nginx13(mode)),
-            "caddy" => Some(Self::Caddy(mode)),
-            "h2o" => Some(Self::H2o(mode)),
+        Some((kind, esp))
+    }
+}
+
+impl Mode {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "plaintext" => Some(Self::Plaintext),
+            "user" | "tls" => Some(Self::User),
+            "kernel" | "ktls" => Some(Self::Kernel),
+            "nic" => Some(Self::Nic),
+            "auto" => Some(Self::Auto),
             _ => None,
         }
     }
@@ -257,7 +352,38 @@ impl Kind {
 
 /// Whether a description may add to the configuration of the built-in server `like`.
 pub(crate) fn takes_configuration(like: &str) -> bool {
-    matches!(Kind::of(like), Some(Kind::Linerate(_) | Kind::Nginx(_) | Kind::Nginx13(_)))
+    let kind = Kind::of(like).map(|(kind, _)| kind);
+    matches!(kind, Some(Kind::Linerate(_) | Kind::LinerateNfs(_) | Kind::Nginx(_) | Kind::Nginx13(_)))
+}
+
+/// Why HTTP cannot meet a load, if it cannot.
+fn no_such_thing_in_http(workload: &Workload) -> Option<String> {
+    if workload.client == LoadProgram::Fio {
+        return Some("client fio: it reads through a mount, which HTTP has not".to_owned());
+    }
+    if workload.order == Some(ReadOrder::Sequential) {
+        return Some(
+            "order = \"sequential\": HTTP sends a file as one response; \"random\" asks for ranges"
+                .to_owned(),
+        );
+    }
+    (workload.depth > 1)
+        .then(|| "depth: one request at a time is under way on a connection of HTTP/1.1".to_owned())
+}
+
+/// Why NFS cannot meet a load, if it cannot.
+fn no_such_thing_in_nfs(workload: &Workload) -> Option<String> {
+    let has_none = [
+        ("range_bytes (read_bytes and order say what is read)", workload.range_bytes.is_some()),
+        ("close", workload.close),
+        ("idle", workload.idle),
+        ("handshake = \"resumed\"", workload.handshake == Handshake::Resumed),
+        ("requests_per_connection_s", workload.requests_per_connection_s.is_some()),
+        ("tls = \"1.2\"", workload.tls == Version::Tls12),
+        ("client = \"wrk\"", workload.client == LoadProgram::Wrk),
+    ];
+    let (name, _) = has_none.into_iter().find(|(_, is_asked_for)| *is_asked_for)?;
+    Some(format!("NFS has no {name}"))
 }
 
 /// Why a server that lets nobody choose its records' size cannot meet a load that does.
@@ -307,8 +433,32 @@ mod tests {
         for name in BUILT_IN {
             let candidate = Candidate::new(name, &[], &programs()).unwrap();
             assert_eq!(candidate.is_plaintext(), name.ends_with("plaintext"), "{name}");
+            assert_eq!(candidate.esp().is_some(), name.contains("esp-"), "{name}");
+            assert_eq!(
+                candidate.has_no_tls(),
+                candidate.is_plaintext() || candidate.esp().is_some(),
+                "{name}"
+            );
+            assert_eq!(candidate.protocol() == Protocol::Nfs, name.contains("nfs"), "{name}");
         }
         assert!(Candidate::new("nginx quic", &[], &programs()).is_none());
+    }
+
+    #[test]
+    fn what_a_network_or_a_protocol_has_not_is_said() {
+        let refused = |name: &str, workload: &Workload| {
+            Candidate::new(name, &[], &programs()).unwrap().refusal("", workload)
+        };
+        let veth = Workload { network: NetworkKind::VETH, ..Workload::default() };
+        assert_eq!(refused("linerate esp-tunnel", &veth), None);
+        let reason = refused("linerate esp-tunnel", &Workload::default()).unwrap();
+        assert!(reason.contains("--set network=veth"), "{reason}");
+        assert_eq!(refused("linerate-nfs user", &Workload::default()), None);
+        let ranges = Workload { range_bytes: Some(1), ..Workload::default() };
+        assert!(refused("linerate-nfs user", &ranges).unwrap().contains("read_bytes"));
+        let reason = refused("knfsd tls", &Workload::default()).unwrap();
+        assert!(reason.contains("exports"), "{reason}");
+        assert_eq!(refused("knfsd tls", &veth), None);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) fn launch(own: &OwnServer, linerate: &Path, place: &Place<'_>) -> Res
     if configuration.is_none() && own.command.iter().any(|text| text.contains("{configuration}")) {
         return Err("its command names {configuration}, and it has none".to_owned());
     }
-    Ok(Launch { command, configuration })
+    Ok(Launch { command, configuration, kernel_threads: None })
 }
 
 fn configuration_path(folder: &Path) -> std::path::PathBuf {

@@ -11,12 +11,14 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 
 use super::{Candidate, Launch};
-use crate::cores::spawn_on;
+use crate::cores::{put_on, spawn_on};
 use crate::network::Network;
 
 const START_LIMIT: Duration = Duration::from_secs(20);
-const STOP_LIMIT: Duration = Duration::from_secs(5);
+const STOP_LIMIT: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(10);
+/// How long what begins behind the listening socket may take to be there.
+const SETTLING: Duration = Duration::from_millis(150);
 
 /// How much of a log's end is kept.
 const LOG_LINES: usize = 12;
@@ -29,6 +31,8 @@ pub struct RunningServer {
     pub address: SocketAddr,
     log: PathBuf,
     child: Child,
+    /// Threads of the kernel that serve in its stead.
+    kernel_threads: Vec<u32>,
 }
 
 /// Why a server is not running, and what it last wrote.
@@ -63,11 +67,38 @@ impl RunningServer {
         let mut command = Command::new(program);
         // A process group of its own: an interrupt typed at the terminal is for us, and stopping it stops all it started.
         command.args(arguments).stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
+        let others = launch.kernel_threads.map(kernel_threads).unwrap_or_default();
         let child = spawn_on(cores, &mut command)
             .map_err(|error| unlogged(format!("cannot run {program}: {error}")))?;
-        let mut server = Self { address, log, child };
+        let mut server = Self { address, log, child, kernel_threads: Vec::new() };
         server.wait_until_listening()?;
+        if let Some(name) = launch.kernel_threads {
+            server.wait_for_kernel_threads(name, &others, cores)?;
+        }
         Ok(server)
+    }
+
+    /// The kernel's threads begin behind the listening socket, one after the other.
+    fn wait_for_kernel_threads(&mut self, name: &str, others: &[u32], cores: &[usize]) -> Result<(), Broken> {
+        let started = Instant::now();
+        loop {
+            let mut found = kernel_threads(name);
+            found.retain(|thread| !others.contains(thread));
+            let are_all_there = !found.is_empty() && found == self.kernel_threads;
+            self.kernel_threads = found;
+            if are_all_there {
+                break;
+            }
+            if started.elapsed() > START_LIMIT {
+                return Err(self.broken(format!("the kernel has begun no {name} for it")));
+            }
+            std::thread::sleep(SETTLING);
+        }
+        for thread in &self.kernel_threads {
+            put_on(cores, *thread)
+                .map_err(|error| self.broken(format!("its threads cannot be put on cores: {error}")))?;
+        }
+        Ok(())
     }
 
     fn wait_until_listening(&mut self) -> Result<(), Broken> {
@@ -78,7 +109,7 @@ impl RunningServer {
             }
             if self.is_listening() {
                 // Some servers listen before the processes are there that will serve.
-                std::thread::sleep(Duration::from_millis(150));
+                std::thread::sleep(SETTLING);
                 return Ok(());
             }
             if started.elapsed() > START_LIMIT {
@@ -100,6 +131,11 @@ impl RunningServer {
     /// Its first process; the others are below it.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// All that serves: its first process, and the kernel's threads.
+    pub fn pids(&self) -> Vec<u32> {
+        [self.pid()].into_iter().chain(self.kernel_threads.iter().copied()).collect()
     }
 
     /// How it ended, if it has.
@@ -140,6 +176,19 @@ impl Drop for RunningServer {
         signal(Signal::KILL);
         let _ = self.child.wait();
     }
+}
+
+/// The kernel's threads of this name.
+fn kernel_threads(name: &str) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_called = |pid: &u32| {
+        // One that has just ended is none.
+        let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));
+        read("comm").is_ok_and(|comm| comm.trim() == name)
+            && read("cmdline").is_ok_and(|line| line.is_empty())
+    };
+    pids.filter(is_called).collect()
 }
 
 /// Whether /proc/PID/net/tcp shows a listening socket on `port` (state 0A is TCP_LISTEN).
@@ -192,7 +241,11 @@ mod tests {
     use crate::servers::Programs;
 
     fn launch(script: &str) -> Launch {
-        Launch { command: ["sh", "-c", script].map(str::to_owned).to_vec(), configuration: None }
+        Launch {
+            command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            configuration: None,
+            kernel_threads: None,
+        }
     }
 
     #[test]

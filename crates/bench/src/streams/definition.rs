@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use linerate_faults::{nearest, toml_fault};
+use linerate_faults::nearest;
 use serde::Deserialize;
 
+use crate::definition::written::{File, OF_STREAMS};
 use crate::error::{Error, Result};
-use crate::network::NetworkKind;
+use crate::network::{NetworkKind, Sending};
 use crate::quantity;
-use crate::result::{PublishedSeries, PublishedValue, Target, Variable};
-
-/// What every experiment of streams has in its `kind`.
-pub(crate) const KIND: &str = "streams";
+use crate::result::{PublishedSeries, Target, Variable};
 
 /// The programs that make streams, by the names that results have.
 pub(crate) const SENDERS: &[&str] =
@@ -50,63 +48,6 @@ pub(crate) struct StreamTime {
     pub(crate) rounds: u32,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    kind: String,
-    name: String,
-    title: String,
-    #[serde(default)]
-    source: String,
-    axis: String,
-    #[serde(default)]
-    axis_is_logarithmic: bool,
-    quantities: Vec<String>,
-    servers: Vec<String>,
-    #[serde(default)]
-    load: BTreeMap<String, Variable>,
-    sweep: BTreeMap<String, Vec<Variable>>,
-    time: StreamTime,
-    #[serde(default)]
-    quick: Quick,
-    #[serde(default)]
-    published: Vec<Published>,
-    #[serde(default, rename = "target")]
-    targets: Vec<WrittenTarget>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Quick {
-    servers: Option<Vec<String>>,
-    #[serde(default)]
-    load: BTreeMap<String, Variable>,
-    #[serde(default)]
-    sweep: BTreeMap<String, Vec<Variable>>,
-    time: Option<StreamTime>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Published {
-    name: String,
-    source: String,
-    quantity: String,
-    /// `[at, value]` or `[at, low, high]`.
-    values: Vec<Vec<Variable>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenTarget {
-    server: String,
-    #[serde(default)]
-    at: BTreeMap<String, Variable>,
-    quantity: Option<String>,
-    beside: Option<String>,
-    most: f64,
-}
-
 /// What one run of streams is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StreamLoad {
@@ -114,10 +55,11 @@ pub(crate) struct StreamLoad {
     pub(crate) io_bytes: u64,
     pub(crate) socket_buffer_bytes: Option<u64>,
     pub(crate) direction: Way,
-    pub(crate) network: StreamNetwork,
+    pub(crate) network: NetworkKind,
     pub(crate) zero_copy: bool,
     pub(crate) cipher: Option<String>,
-    pub(crate) congestion_control: Option<String>,
+    /// How both ends send; as the machine does where there is none.
+    pub(crate) sending: Option<Sending>,
 }
 
 /// Which way the bytes go, as the client sees it.
@@ -128,14 +70,6 @@ pub(crate) enum Way {
     Both,
 }
 
-/// Where both ends meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct StreamNetwork {
-    pub(crate) kind: NetworkKind,
-    /// Of a veth pair, in bytes.
-    pub(crate) mtu_bytes: u32,
-}
-
 impl Default for StreamLoad {
     fn default() -> Self {
         Self {
@@ -143,10 +77,10 @@ impl Default for StreamLoad {
             io_bytes: 131_072,
             socket_buffer_bytes: None,
             direction: Way::Send,
-            network: StreamNetwork { kind: NetworkKind::Host, mtu_bytes: 0 },
+            network: NetworkKind::Host,
             zero_copy: false,
             cipher: None,
-            congestion_control: None,
+            sending: None,
         }
     }
 }
@@ -163,10 +97,18 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ),
     ("zero_copy", "\"off\" or \"on\": memory is lent, in the clear pages are mapped, too [\"off\"]"),
     ("cipher", "\"AES-128-GCM\", \"AES-256-GCM\" or \"ChaCha20-Poly1305\" [what is best on the machine]"),
-    ("congestion_control", "of both ends [the machine's]"),
+    (
+        "congestion_control",
+        "of both ends, and the queue discipline after a plus: \"cubic\", \"bbr+fq\" [the machine's]",
+    ),
 ];
 
 impl StreamLoad {
+    /// What it asks of its network.
+    pub(super) fn setting(&self) -> (NetworkKind, Option<Sending>) {
+        (self.network, self.sending.clone())
+    }
+
     /// Gives a variable a value.
     ///
     /// # Errors
@@ -196,7 +138,7 @@ impl StreamLoad {
                 };
             }
             "network" => {
-                self.network = StreamNetwork::parse(value).ok_or_else(|| {
+                self.network = NetworkKind::parse(&value.to_string()).ok_or_else(|| {
                     format!("network: {value}: host, loopback or veth-MTU (68 to 65535) is needed")
                 })?
             }
@@ -204,14 +146,12 @@ impl StreamLoad {
             "cipher" => {
                 self.cipher = Some(word(&["AES-128-GCM", "AES-256-GCM", "ChaCha20-Poly1305"])?);
             }
-            "congestion_control" => match value {
-                Variable::Word(word)
-                    if word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') =>
-                {
-                    self.congestion_control = Some(word.clone());
-                }
-                _ => return Err(format!("congestion_control: {value}: a name like cubic is needed")),
-            },
+            "congestion_control" => {
+                let sending = Sending::parse(&value.to_string()).ok_or_else(|| {
+                    format!("congestion_control: {value}: a name like cubic is needed, or bbr+fq with a queue discipline")
+                })?;
+                self.sending = Some(sending);
+            }
             _ => {
                 let names = || VARIABLES.iter().map(|(name, _)| *name);
                 let hint = nearest(name, names()).map(|near| format!("; did you mean {near}?"));
@@ -219,19 +159,6 @@ impl StreamLoad {
             }
         }
         Ok(())
-    }
-}
-
-impl StreamNetwork {
-    fn parse(value: &Variable) -> Option<Self> {
-        let Variable::Word(word) = value else { return None };
-        let (kind, mtu_bytes) = match word.as_str() {
-            "host" => (NetworkKind::Host, 0),
-            "loopback" => (NetworkKind::Loopback, 0),
-            word => (NetworkKind::Veth, word.strip_prefix("veth-")?.parse().ok()?),
-        };
-        let is_possible = kind != NetworkKind::Veth || (68..=65_535).contains(&mtu_bytes);
-        is_possible.then_some(Self { kind, mtu_bytes })
     }
 }
 
@@ -246,19 +173,23 @@ impl StreamDefinition {
     /// # Errors
     /// What is wrong, with its place where it is known.
     pub fn parse(file: &str, text: &str, quick: bool) -> Result<Self> {
-        let written: File =
-            toml::from_str(text).map_err(|error| Error::Definition(toml_fault(file, text, &error)))?;
         let wrong = |reason: String| Error::Definition(format!("{file}: {reason}"));
-        let definition = Self::of(written, text, quick).map_err(wrong)?;
+        let definition = Self::of(File::read(file, text, quick)?, text).map_err(wrong)?;
         definition.check().map_err(wrong)?;
         Ok(definition)
     }
 
-    fn of(written: File, text: &str, quick: bool) -> std::result::Result<Self, String> {
-        if written.kind != KIND {
-            return Err(format!("kind: \"{}\": an experiment of streams has \"{KIND}\"", written.kind));
+    fn of(mut written: File<StreamTime>, text: &str) -> std::result::Result<Self, String> {
+        if written.kind.as_deref() != Some(OF_STREAMS) {
+            let kind = written.kind.unwrap_or_default();
+            return Err(format!("kind: \"{kind}\": an experiment of streams has \"{OF_STREAMS}\""));
         }
-        let mut definition = Self {
+        if let Some(own) = written.own_servers.first() {
+            return Err(format!("[[server]] \"{}\": streams have no servers of one's own", own.name));
+        }
+        Ok(Self {
+            published: written.published()?,
+            targets: written.targets(),
             name: written.name,
             title: written.title,
             text: text.to_owned(),
@@ -270,17 +201,7 @@ impl StreamDefinition {
             fixed: written.load,
             sweep: written.sweep,
             time: written.time,
-            published: written.published.into_iter().map(published).collect::<std::result::Result<_, _>>()?,
-            targets: written.targets.into_iter().map(target).collect(),
-        };
-        if quick {
-            let Quick { servers, load, sweep, time } = written.quick;
-            definition.servers = servers.unwrap_or(definition.servers);
-            definition.fixed.extend(load);
-            definition.sweep.extend(sweep);
-            definition.time = time.unwrap_or(definition.time);
-        }
-        Ok(definition)
+        })
     }
 
     /// Looks for what cannot be.
@@ -322,24 +243,6 @@ impl StreamDefinition {
     }
 }
 
-fn published(written: Published) -> std::result::Result<PublishedSeries, String> {
-    let Published { name, source, quantity, values } = written;
-    let value = |value: Vec<Variable>| match value.as_slice() {
-        [at, Variable::Number(low)] => Ok(PublishedValue { at: at.clone(), low: *low, high: *low }),
-        [at, Variable::Number(low), Variable::Number(high)] => {
-            Ok(PublishedValue { at: at.clone(), low: *low, high: *high })
-        }
-        _ => Err(format!("published: {name}: [at, value] or [at, low, high] is needed")),
-    };
-    let values = values.into_iter().map(value).collect::<std::result::Result<_, _>>()?;
-    Ok(PublishedSeries { name, source, quantity, values })
-}
-
-fn target(written: WrittenTarget) -> Target {
-    let WrittenTarget { server, at, quantity, beside, most } = written;
-    Target { server, at, quantity, beside, beside_at: BTreeMap::new(), beside_version: None, most }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -368,8 +271,10 @@ mod tests {
             ("\"linerate nic\"]", "\"magic\"]", "there is no \"magic\""),
             ("axis = \"io_bytes\"", "axis = \"streams\"", "is not swept"),
             ("rounds = 5", "rounds = 0", "rounds"),
+            ("\"cubic\"", "\"cubic+\"", "a name like cubic"),
             ("\"both_ends_s_per_gb\"]", "\"speed\"]", "no quantity \"speed\""),
             ("kind = \"streams\"", "kind = \"files\"", "kind"),
+            ("[2048, 37, 40]", "[2048]", "[at, value]"),
         ] {
             assert!(text.contains(from), "{from}");
             let told =

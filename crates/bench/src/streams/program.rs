@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::definition::{StreamLoad, Way};
+use crate::network::NetworkKind;
 
 /// A program, with the engine that carries what it sends.
 #[derive(Clone, Debug)]
@@ -149,8 +150,9 @@ impl Sender {
                 }
             }
         }
-        if let Some(name) = &load.congestion_control {
-            add(&["-C", name]);
+        // In a namespace it is the namespace's, from the first packet on and at both ends.
+        if let (Some(sending), NetworkKind::Host) = (&load.sending, load.network) {
+            add(&["-C", &sending.congestion_control]);
         }
         words
     }
@@ -159,6 +161,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::Sending;
 
     fn sender(name: &str) -> Sender {
         let kind = match name.strip_prefix("linerate ") {
@@ -178,7 +181,7 @@ mod tests {
             socket_buffer_bytes: Some(524_288),
             direction: Way::Both,
             cipher: Some("AES-128-GCM".to_owned()),
-            congestion_control: Some("cubic".to_owned()),
+            sending: Sending::parse("cubic"),
             ..StreamLoad::default()
         };
         let address = ([127, 0, 0, 1], 5201).into();
@@ -194,6 +197,8 @@ mod tests {
             words("iperf3 plaintext", &load),
             "iperf3 -c 127.0.0.1 -p 5201 -t 2 -i 0 -J -P 8 -l 1024 -w 524288 --bidir -C cubic"
         );
+        let apart = StreamLoad { network: NetworkKind::VETH, ..load.clone() };
+        assert!(!words("iperf3 plaintext", &apart).contains("-C"));
         let lent = StreamLoad { zero_copy: true, ..StreamLoad::default() };
         assert!(words("linerate plaintext", &lent).contains("--zero-copy-send --zero-copy-receive"));
         assert!(!words("linerate user", &lent).contains("--zero-copy-receive"));

@@ -13,13 +13,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linerate_suite::CipherSuite;
 
-use super::definition::{StreamDefinition, StreamLoad, StreamNetwork, Way};
+use super::definition::{StreamDefinition, StreamLoad, Way};
 use super::measured::{self, Measured};
 use super::program::Sender;
 use crate::cores::{Cores, spawn_on};
 use crate::error::{Error, Result};
 use crate::floor;
-use crate::network::{Network, NetworkKind};
+use crate::network::{Network, NetworkKind, Sending};
 use crate::progress::Progress;
 use crate::quantity;
 use crate::report::number;
@@ -28,6 +28,9 @@ use crate::result::{
 };
 use crate::run::{Finished, Options, check_servers};
 use crate::store::Store;
+
+/// Those that are up, with how they send.
+type Networks = BTreeMap<(NetworkKind, Option<Sending>), (Network, NetworkUsed)>;
 
 /// What starting and ending both ends takes beside the time of a slice, in seconds.
 const SLICE_OVERHEAD_S: f64 = 0.8;
@@ -63,7 +66,7 @@ pub(super) struct Session<'a> {
     options: &'a Options,
     interrupted: &'a AtomicBool,
     senders: Vec<Sender>,
-    networks: BTreeMap<StreamNetwork, (Network, NetworkUsed)>,
+    networks: Networks,
     cores: Cores,
     planned: Vec<Planned>,
     /// Senders that this machine does not carry: they are tried once.
@@ -257,7 +260,7 @@ impl<'a> Session<'a> {
     ) -> std::result::Result<Measured, Failure> {
         let failed = |reason: String| Failure::Failed(reason);
         let (network, _) =
-            self.networks.get(&load.network).ok_or_else(|| failed("the network is gone".to_owned()))?;
+            self.networks.get(&load.setting()).ok_or_else(|| failed("the network is gone".to_owned()))?;
         let ip = network.server_address();
         let port = if network.shares_ports() { free_port(ip).map_err(failed)? } else { PORT };
         let address = SocketAddr::new(ip, port);
@@ -440,7 +443,7 @@ fn plan(
     definition: &StreamDefinition,
     senders: &[Sender],
     options: &Options,
-    networks: &mut BTreeMap<StreamNetwork, (Network, NetworkUsed)>,
+    networks: &mut Networks,
     skipped: &mut Vec<String>,
 ) -> (Vec<Planned>, Vec<Point>) {
     let mut skip = |reason: String| {
@@ -455,9 +458,9 @@ fn plan(
             // The definition was checked: every value can be set.
             let _ = load.set(name, value);
         }
-        let used = match networks.entry(load.network) {
+        let used = match networks.entry(load.setting()) {
             Entry::Occupied(known) => known.get().1.clone(),
-            Entry::Vacant(place) => match bring_up(load.network, options) {
+            Entry::Vacant(place) => match bring_up(&load, options) {
                 Ok(network) => {
                     let used = network.used();
                     place.insert((network, used)).1.clone()
@@ -490,14 +493,20 @@ fn plan(
     (planned, points)
 }
 
-fn bring_up(wanted: StreamNetwork, options: &Options) -> std::result::Result<Network, String> {
-    let made = match wanted.kind {
+fn bring_up(load: &StreamLoad, options: &Options) -> std::result::Result<Network, String> {
+    let sending = load.sending.as_ref();
+    let made = match load.network {
+        NetworkKind::Host if sending.is_some_and(|sending| sending.queue_discipline.is_some()) => {
+            return Err(
+                "a queue discipline is set in a namespace alone: network loopback, or veth".to_owned()
+            );
+        }
         NetworkKind::Host => return Ok(Network::host(options.address, options.interface.clone())),
         _ if !options.clients.is_empty() => {
             return Err("the client is another machine: of networks only \"host\" leads there".to_owned());
         }
-        NetworkKind::Loopback => Network::loopback(None),
-        NetworkKind::Veth => Network::veth_of(None, wanted.mtu_bytes),
+        NetworkKind::Loopback => Network::loopback(sending),
+        NetworkKind::Veth { mtu_bytes } => Network::veth(sending, mtu_bytes, None),
     };
     made.map_err(|error| error.to_string())
 }

@@ -3,6 +3,7 @@
 //! `guest/test` unpacks the client's programs (`guest/nfs-tree`) and names their folder in `LINERATE_NFS_TREE`. The kernel has
 //! the client, and RPC-with-TLS from Linux 6.5 on.
 
+mod bench;
 mod client;
 mod connections;
 mod long;

@@ -81,7 +81,7 @@ fn text(order: &Order<'_>, folder: &Path) -> String {
         String::new()
     } else {
         format!(
-            "cat >{folder}/tlshd-client.conf <<END\n[authenticate.client]\n{handshakes}END\n\
+            "cat >{folder}/tlshd-client.conf <<'END'\n[authenticate.client]\n{handshakes}END\n\
              tlshd -s -c {folder}/tlshd-client.conf >&2 &\ntrap \"kill $!\" EXIT\n"
         )
     };
@@ -96,7 +96,7 @@ mkdir -p {folder}/mount
 read_for() {{
     fio --name=nfs --filename={folder}/mount/{name} --readonly --direct=1 --rw={reads} --bs={read_bytes} --size={file_bytes} \\
         --ioengine={engine} --iodepth={depth} --numjobs={connections} --group_reporting --time_based \\
-        --output-format=json --runtime=\"$1\"
+        --percentile_list=50:75:90:99:99.9:99.99 --output-format=json --runtime=\"$1\"
 }}
 [ {warmup_s} = 0 ] || read_for {warmup_s} >&2
 echo measuring >&2
@@ -183,7 +183,7 @@ pub(super) fn report(printed: &[u8], command: &[String]) -> Result<LoadReport, S
             deviation_us: clat_ns.stddev / 1e3,
             min_us: us(clat_ns.min),
             p50_us: at(50.0),
-            p75_us: at(70.0),
+            p75_us: at(75.0),
             p90_us: at(90.0),
             p99_us: at(99.0),
             p999_us: at(99.9),

@@ -96,7 +96,7 @@ fn script(security: Security, place: &Place<'_>) -> String {
             "# It wants a name for the client's address.
 printf '127.0.0.1 localhost\n{VETH_CLIENT} client.example\n' >{folder}/hosts
 mount --bind {folder}/hosts /etc/hosts
-cat >{folder}/tlshd.conf <<END
+cat >{folder}/tlshd.conf <<'END'
 [authenticate.server]
 x509.truststore={chain}
 x509.certificate={chain}

@@ -71,6 +71,12 @@ pub(super) fn probe(security: Security) -> Result<String, String> {
 }
 
 pub(super) fn refusal(workload: &Workload) -> Option<String> {
+    if workload.is_fresh() {
+        return Some(
+            "knfsd answers no READ for ten seconds after it was started, and each round wants it fresh"
+                .to_owned(),
+        );
+    }
     (workload.network == NetworkKind::Host).then(|| {
         "knfsd is started in a network namespace alone, so that this machine's exports stay as they are: --set \
          network=loopback, or veth"
@@ -120,9 +126,8 @@ echo 1048576 >/proc/fs/nfsd/max_block_size
 exportfs -i -o ro,no_root_squash,insecure,no_subtree_check,fsid=0{xprtsec} {export}
 rpc.mountd -F -N 3 &
 trap 'rpc.nfsd 0; exit 0' TERM INT
-rpc.nfsd -N 3 -H {address} -p {port} {threads}
-# Nobody was here before a restart: READs need not wait for those that were.
-echo Y >/proc/fs/nfsd/v4_end_grace
+# READs wait for those who were here before a restart, for 90 s unless told, and 10 at least.
+rpc.nfsd -N 3 -G 10 -L 10 -H {address} -p {port} {threads}
 wait
 ",
         xprtsec = security.of_export(),
@@ -147,6 +152,8 @@ mod tests {
             mutual.contains("xprtsec=mtls '*:/files'") && mutual.contains("x509.private_key=/run/ecdsa.key"),
             "{mutual}"
         );
+        let cold = Workload { fresh_server: true, network: NetworkKind::VETH, ..Workload::default() };
+        assert!(refusal(&cold).unwrap().contains("ten seconds"));
         assert!(mutual.contains("-H 127.0.0.1 -p 4433 16\n"), "{mutual}");
     }
 }

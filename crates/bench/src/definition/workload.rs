@@ -58,6 +58,9 @@ pub struct Workload {
     pub sending: Option<Sending>,
     /// What seals all that goes over the network. No variable: the server's name says so ("linerate esp-tunnel").
     pub esp: Option<Esp>,
+    /// The server, by its place in the run, that has a network of its own. No variable: the kernel has one NFS server in a
+    /// namespace.
+    pub network_of: Option<usize>,
     /// Bytes that each READ of NFS asks for.
     pub read_bytes: u32,
     /// Which bytes requests ask for; NFS: sequential, HTTP: the whole file, where there is none.
@@ -223,6 +226,7 @@ impl Default for Workload {
             network: NetworkKind::Host,
             sending: None,
             esp: None,
+            network_of: None,
             read_bytes: 1 << 20,
             order: None,
             depth: 1,

@@ -14,6 +14,7 @@ pub(super) struct NetworkSetting {
     kind: NetworkKind,
     sending: Option<Sending>,
     esp: Option<Esp>,
+    of: Option<usize>,
 }
 
 /// The networks of a run.
@@ -65,7 +66,7 @@ impl Networks {
         Some((network, used))
     }
 
-    fn make(&self, NetworkSetting { kind, sending, esp }: &NetworkSetting) -> Result<Network> {
+    fn make(&self, NetworkSetting { kind, sending, esp, of: _ }: &NetworkSetting) -> Result<Network> {
         let host = || Network::host(self.address, self.interface.clone());
         if *kind != NetworkKind::Host && !self.clients_are_here {
             return Err(Error::Machine("the clients are other machines".to_owned()));
@@ -90,11 +91,16 @@ impl Networks {
 
 /// What a load asks for.
 pub(super) fn setting_of(workload: &Workload) -> NetworkSetting {
-    NetworkSetting { kind: workload.network, sending: workload.sending.clone(), esp: workload.esp }
+    NetworkSetting {
+        kind: workload.network,
+        sending: workload.sending.clone(),
+        esp: workload.esp,
+        of: workload.network_of,
+    }
 }
 
 /// The setting in words, as variables are written.
-pub(super) fn title(NetworkSetting { kind, sending, esp }: &NetworkSetting) -> String {
+pub(super) fn title(NetworkSetting { kind, sending, esp, of: _ }: &NetworkSetting) -> String {
     let network = match *kind {
         NetworkKind::Host => None,
         NetworkKind::Loopback => Some("loopback".to_owned()),

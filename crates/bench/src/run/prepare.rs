@@ -211,7 +211,9 @@ pub(super) fn feasible_plan(
         contestants.iter().map(|contestant| contestant.candidate.is_plaintext()).collect();
     let mut plan = ExperimentPlan::new(definition, &is_plaintext);
     for point in &mut plan.points {
-        point.workload.esp = contestants[point.server].candidate.esp();
+        let candidate = &contestants[point.server].candidate;
+        point.workload.esp = candidate.esp();
+        point.workload.network_of = candidate.is_alone_in_its_network().then_some(point.server);
     }
     for reason in plan.without(|point| infeasible(point, contestants, files, clients, networks)) {
         if !skipped.contains(&reason) {

@@ -202,6 +202,11 @@ impl Candidate {
         self.esp
     }
 
+    /// Whether no other of its kind can be in its network namespace.
+    pub(crate) fn is_alone_in_its_network(&self) -> bool {
+        matches!(self.kind, Kind::Knfsd(_))
+    }
+
     /// What it speaks.
     pub(crate) fn protocol(&self) -> Protocol {
         match self.kind {

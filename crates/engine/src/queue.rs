@@ -6,6 +6,7 @@ use crate::{
     pattern::Pattern,
     source::{Moment, Source},
 };
+use linerate_os::pages::Pages;
 use std::{collections::VecDeque, fmt, ops::Range, rc::Rc, sync::Arc};
 
 /// Something to be sent.
@@ -44,28 +45,29 @@ impl Piece {
     }
 }
 
-/// The first bytes of memory that nobody changes. Nothing is copied to put them into a queue.
+/// Bytes in memory that nobody changes. Nothing is copied to put them into a queue.
 #[derive(Clone)]
 pub struct SharedBytes {
-    memory: Arc<[u8]>,
-    length_bytes: usize,
+    memory: Arc<Pages>,
+    range: Range<usize>,
 }
 
 impl SharedBytes {
-    /// The first `length_bytes` of `memory`; all of it, where it is shorter.
+    /// What of `range` lies in `memory`.
     #[must_use]
-    pub fn of(memory: &Arc<[u8]>, length_bytes: usize) -> Self {
-        Self { memory: Arc::clone(memory), length_bytes: length_bytes.min(memory.len()) }
+    pub fn of(memory: &Arc<Pages>, range: Range<usize>) -> Self {
+        let end = range.end.min(memory.len());
+        Self { memory: Arc::clone(memory), range: range.start.min(end)..end }
     }
 
     fn as_slice(&self) -> &[u8] {
-        &self.memory[..self.length_bytes]
+        &self.memory[self.range.clone()]
     }
 }
 
 impl fmt::Debug for SharedBytes {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} shared bytes", self.length_bytes)
+        write!(formatter, "{} shared bytes", self.range.len())
     }
 }
 
@@ -332,11 +334,13 @@ mod tests {
     #[test]
     fn pieces_are_consumed_in_order_at_any_step() {
         let files = [(); 2].map(|()| OpenFile::of(tempfile::tempfile().unwrap()).unwrap());
+        let mut shared = Pages::allocated(4);
+        shared[..4].copy_from_slice(b"+--+");
         let all = [
             Piece::Bytes(b"head".to_vec()),
             Piece::file(&files[0], 10..17),
             Piece::Bytes(Vec::new()),
-            Piece::Shared(SharedBytes::of(&Arc::from(*b"--+"), 2)),
+            Piece::Shared(SharedBytes::of(&Arc::new(shared), 1..3)),
             Piece::Pattern { pattern: Pattern::new(0), range: 5..8 },
             Piece::file(&files[1], 3..4),
         ];

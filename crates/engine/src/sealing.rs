@@ -92,7 +92,7 @@ fn sent_now(socket: &impl AsFd, bytes: &[u8]) -> io::Result<usize> {
 mod tests {
     use super::*;
     use crate::{Piece, SharedBytes, kernel::peer::Peer, trial};
-    use linerate_os::socket::connected_pair;
+    use linerate_os::{pages::Pages, socket::connected_pair};
     use linerate_record::{Cipher, Combination, Version};
     use std::sync::Arc;
 
@@ -101,13 +101,15 @@ mod tests {
         let combination = Combination { version: Version::Tls13, cipher: Cipher::Aes128Gcm };
         let channel = || trial::channel(combination, u64::MAX).unwrap();
         let (ours, theirs) = connected_pair(Some(16_384)).unwrap();
-        let memory: Arc<[u8]> = (0..300_000_u32).map(|index| (index % 251) as u8).collect();
+        let mut memory = Pages::allocated(300_000);
+        memory.iter_mut().zip((0..251).cycle()).for_each(|(byte, value)| *byte = value);
+        let memory = Arc::new(memory);
         let mut sealing = Sealing::new(channel(), 65_536);
         let mut peer = Peer::new(channel());
         let mut expected = Vec::new();
         for &length_bytes in lengths_bytes {
             expected.extend_from_slice(&memory[..length_bytes]);
-            let mut queue = Queue::from_iter([Piece::Shared(SharedBytes::of(&memory, length_bytes))]);
+            let mut queue = Queue::from_iter([Piece::Shared(SharedBytes::of(&memory, 0..length_bytes))]);
             while !queue.is_done() {
                 let wait = || {
                     // There is room when something was taken.

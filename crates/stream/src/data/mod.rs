@@ -33,6 +33,16 @@ const BUFFERS_BYTES: usize = 128 << 20;
 /// What a stream buffers at least.
 const LEAST_BUFFER_BYTES: usize = 32 * 1024;
 
+/// Where in a page what is sent begins, and what is received, where the kernel copies it.
+///
+/// The kernel copies by `rep movsb`. AMD's processors with the fast form of that instruction (`fsrm`; Zen 3 and 4) are six to
+/// eight times slower at it where the destination lies 1 to 31 bytes behind the source in their pages (glibc bug 30994). A
+/// connection's bytes lie in the kernel's pages from near a page's beginning on, and I/Os of whole pages keep their distance
+/// to them: a stream that begins at such a distance stays slow. These are far from there, and what an allocator gives for large
+/// memory, 16 bytes behind a page's beginning, is not. docs/MEASUREMENTS.md has the rates.
+const SENT_FROM_BYTES: usize = 2048;
+const RECEIVED_FROM_BYTES: usize = 1024;
+
 /// A stream that waits for its time looks this often whether the run is over.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -58,10 +68,8 @@ pub(crate) struct Job {
 /// What is sent.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// The same bytes again and again.
-    Memory(Arc<[u8]>),
-    /// The same, in pages that the kernel is lent.
-    Pages(Arc<Pages>),
+    /// The same bytes again and again: from [`SENT_FROM_BYTES`] on where they are copied, from the beginning where they are lent.
+    Memory(Arc<Pages>),
     /// A file of so many bytes, again and again.
     File(File, u64),
 }
@@ -69,16 +77,9 @@ pub(crate) enum Content {
 impl Content {
     /// Bytes for I/Os of a request's size: of no meaning, but not all alike.
     pub(crate) fn memory(request: &Request) -> Self {
-        let io_bytes = request.io_bytes as usize;
-        // What is sealed is lent as it is sealed.
-        if request.zero_copy_send.is_some() && !request.engine.is_tls() {
-            let mut pages = Pages::allocated(io_bytes);
-            Pattern::new(0).fill(0, &mut pages);
-            return Self::Pages(Arc::new(pages));
-        }
-        let mut bytes = vec![0; io_bytes];
-        Pattern::new(0).fill(0, &mut bytes);
-        Self::Memory(bytes.into())
+        let mut pages = Pages::allocated(SENT_FROM_BYTES + request.io_bytes as usize);
+        Pattern::new(0).fill(0, &mut pages);
+        Self::Memory(Arc::new(pages))
     }
 }
 

@@ -1,6 +1,8 @@
 //! The receiving end of a stream, by engine.
 
-use super::{Job, LOOK, Moved, Outcome, kernel::KernelReceiving, protection::Protection};
+use super::{
+    Job, LOOK, Moved, Outcome, RECEIVED_FROM_BYTES, kernel::KernelReceiving, protection::Protection,
+};
 use crate::{
     group::{Group, Lane},
     handshake::Secured,
@@ -16,6 +18,7 @@ use linerate_engine::{
 };
 use linerate_os::{
     kernel_tls::System,
+    pages::Pages,
     socket::{self, Follows},
 };
 use linerate_record::Channel;
@@ -80,16 +83,22 @@ impl Receiver<'_> {
     }
 
     /// A socket that waits, and not one that is asked and waited for: a system call less for each wait.
+    ///
+    /// A read goes on in the buffer where the last one ended, up to the buffer's end: so the distance to the kernel's pages
+    /// ([`RECEIVED_FROM_BYTES`]) stays, however much a read gives.
     fn receive_plain(&mut self, read_bytes: usize) -> Result<(), String> {
         self.lane.socket.set_nonblocking(false).map_err(failed)?;
-        let mut buffer = vec![0; read_bytes];
+        let mut pages = Pages::allocated(RECEIVED_FROM_BYTES + read_bytes);
+        let buffer = &mut pages[RECEIVED_FROM_BYTES..RECEIVED_FROM_BYTES + read_bytes];
+        let mut position = 0;
         loop {
             self.wait_for_turn();
-            match (&self.lane.socket).read(&mut buffer) {
+            match (&self.lane.socket).read(&mut buffer[position..]) {
                 Ok(0) => return Ok(()),
                 Ok(bytes) => {
                     self.moved.calls += 1;
-                    take(&mut self.moved, self.pattern, &buffer[..bytes]);
+                    take(&mut self.moved, self.pattern, &buffer[position..position + bytes]);
+                    position = (position + bytes) % read_bytes;
                     self.lane.tell(self.moved.bytes);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -1,7 +1,7 @@
 //! The sending end of a stream: one I/O after the other into the engine that carries it.
 
 use super::{
-    Content, Job, LOOK, Moved, Outcome,
+    Content, Job, LOOK, Moved, Outcome, SENT_FROM_BYTES,
     kernel::KernelSending,
     lend::{self, LentSealing, Loan},
     protection::Protection,
@@ -25,6 +25,7 @@ use linerate_engine::{
 use linerate_os::{
     file::read_ahead,
     kernel_tls::System,
+    pages::Pages,
     socket::{self, Follows},
 };
 use linerate_record::{AlertDescription, Channel};
@@ -115,10 +116,8 @@ fn lend_all(
             course.io_bytes = job.buffer_bytes(course.io_bytes);
             Loan::Pattern(pattern, course.io_bytes)
         }
-        (Content::Pages(pages), None) => Loan::Shared(Arc::clone(pages)),
-        (Content::Memory(_) | Content::File(..), None) => {
-            return Err(Fault::Socket(io::ErrorKind::Unsupported.into()));
-        }
+        (Content::Memory(memory), None) => Loan::Shared(Arc::clone(memory)),
+        (Content::File(..), None) => return Err(Fault::Socket(io::ErrorKind::Unsupported.into())),
     };
     lend::send_plain(lane, course.group, by, loan, job.buffer_bytes(lend::SLOTS_BYTES), course, moved)
 }
@@ -157,7 +156,7 @@ fn send_all(
 
 /// Where a stream's bytes come from.
 enum Source {
-    Memory(Arc<[u8]>),
+    Memory(Arc<Pages>),
     Pattern(Pattern),
     /// A file, its length, and where the next I/O begins.
     File(Rc<OpenFile>, u64, u64),
@@ -168,8 +167,6 @@ impl Source {
         Ok(match (&job.content, job.pattern(lane)) {
             (_, Some(pattern)) => Self::Pattern(pattern),
             (Content::Memory(memory), None) => Self::Memory(Arc::clone(memory)),
-            // Pages are lent, and not queued.
-            (Content::Pages(_), None) => return Err(io::ErrorKind::Unsupported.into()),
             (Content::File(file, length_bytes), None) => {
                 let file = file.try_clone()?;
                 // As the server has it: sealed from a mapping, in the clear by sendfile.
@@ -182,7 +179,10 @@ impl Source {
     /// Queues an I/O of `bytes`, which begins at `offset` of the stream.
     fn push(&mut self, queue: &mut Queue, offset: u64, bytes: usize) {
         match self {
-            Self::Memory(memory) => queue.push(Piece::Shared(SharedBytes::of(memory, bytes))),
+            Self::Memory(memory) => {
+                let range = SENT_FROM_BYTES..SENT_FROM_BYTES + bytes;
+                queue.push(Piece::Shared(SharedBytes::of(memory, range)));
+            }
             Self::Pattern(pattern) => {
                 let mut memory = queue.take_spare();
                 memory.resize(bytes, 0);

@@ -73,31 +73,32 @@ impl Sender {
         file: &Path,
         (content, way): (Content, Way),
     ) -> Result<Self> {
-        let text: Arc<[u8]> = fs::read(file)?.into();
+        let text = fs::read(file)?;
+        let length = text.len();
+        let mut pages = Pages::allocated(length);
+        pages[..length].copy_from_slice(&text);
+        let pages = Arc::new(pages);
         // Refused now, if ever.
         drop(carrier(way, None)?);
         let body = match content {
             Content::Clear => file.to_owned(),
             Content::Records => {
                 let body = file.with_extension("records");
-                fs::write(&body, records(&text)?)?;
+                fs::write(&body, records(&pages, length)?)?;
                 body
             }
         };
         let listener = TcpListener::bind((address, 0))?;
         let sender = Self { address: listener.local_addr()?, body };
         let body_bytes = fs::metadata(&sender.body)?.len();
-        let mut pages = Pages::allocated(text.len());
-        pages[..text.len()].copy_from_slice(&text);
-        let pages = Arc::new(pages);
         thread::spawn(move || {
             let mut said = Said::default();
             loop {
                 let answered = listener.accept().map_err(anyhow::Error::from).and_then(|(socket, _)| {
                     answer(&socket, body_bytes)?;
                     let counts = match content {
-                        Content::Clear => send_clear(&socket, &pages, text.len(), way),
-                        Content::Records => send_records(&socket, &text, way),
+                        Content::Clear => send_clear(&socket, &pages, length, way),
+                        Content::Records => send_records(&socket, queue(&pages, length), way),
                     }?;
                     socket::finish_sending(&socket)?;
                     Ok(counts)
@@ -185,13 +186,13 @@ fn channel() -> Result<linerate_record::Channel<trial::TrialKeys>> {
     trial::channel(combination, u64::MAX).map_err(|fault| anyhow::anyhow!("no channel: {fault}"))
 }
 
-fn queue(text: &Arc<[u8]>) -> Queue {
-    Queue::from_iter([Piece::Shared(SharedBytes::of(text, text.len()))])
+fn queue(pages: &Arc<Pages>, length: usize) -> Queue {
+    Queue::from_iter([Piece::Shared(SharedBytes::of(pages, 0..length))])
 }
 
 /// All records of a response.
-fn records(text: &Arc<[u8]>) -> Result<Vec<u8>> {
-    let (mut channel, mut queue, mut batch) = (channel()?, queue(text), Batch::new(BATCH_BYTES));
+fn records(pages: &Arc<Pages>, length: usize) -> Result<Vec<u8>> {
+    let (mut channel, mut queue, mut batch) = (channel()?, queue(pages, length), Batch::new(BATCH_BYTES));
     let mut records = Vec::new();
     while !queue.is_done() {
         batch.seal(&mut channel, &mut queue, SIZING).map_err(failed)?;
@@ -200,8 +201,8 @@ fn records(text: &Arc<[u8]>) -> Result<Vec<u8>> {
     Ok(records)
 }
 
-fn send_records(socket: &TcpStream, text: &Arc<[u8]>, way: Way) -> Result<Counts> {
-    let (mut channel, mut queue) = (channel()?, queue(text));
+fn send_records(socket: &TcpStream, mut queue: Queue, way: Way) -> Result<Counts> {
+    let mut channel = channel()?;
     let Some(carrier) = carrier(way, Some(socket))? else {
         let mut batch = Batch::new(BATCH_BYTES);
         while !queue.is_done() {

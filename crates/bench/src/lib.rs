@@ -31,12 +31,14 @@ mod run;
 mod sample;
 #[cfg(test)]
 mod schema;
+mod secret;
 pub mod servers;
 mod share;
 pub mod statistics;
 mod store;
 pub mod streams;
 mod targets;
+mod tlshd;
 
 pub use certificate::Certificate;
 pub use compare::{Change, Comparison, Measure, Outcome, compare};

@@ -34,9 +34,10 @@ const VETH_MTU_BYTES: u32 = 1500;
 const MTUS_BYTES: std::ops::RangeInclusive<u32> = 68..=65_535;
 
 /// Which network a load goes over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NetworkKind {
     /// The machine's own: the address that servers were told to listen on.
+    #[default]
     Host,
     /// A loopback in a namespace of its own.
     Loopback,

@@ -16,6 +16,7 @@ use crate::definition::{LoadProgram, ReadOrder, Workload};
 use crate::files::Files;
 use crate::network::NetworkKind;
 use crate::servers::{find_program, not_installed};
+use crate::tlshd::{self, End};
 
 /// The most connections of one mount (`NFS_MAX_CONNECTIONS`, fs/nfs/internal.h).
 const MOST_CONNECTIONS: u32 = 16;
@@ -59,32 +60,19 @@ pub(crate) fn command(order: &Order<'_>, folder: &Path) -> std::io::Result<Clien
 
 fn text(order: &Order<'_>, folder: &Path) -> String {
     let workload = order.workload;
-    let folder = shell_quoted(&folder.to_string_lossy());
     let (warmup_s, measured_s) = match order.aim {
         Aim::Measure { warmup_s, measured_s } => (warmup_s, measured_s),
         Aim::Touch | Aim::Verify(_) => (0.0, 1.0),
     };
-    let (security, handshakes) = match (order.ca, order.identity) {
-        (None, _) => ("", String::new()),
-        (Some(ca), None) => (",xprtsec=tls", format!("x509.truststore={}\n", ca.display())),
-        (Some(ca), Some(identity)) => (
-            ",xprtsec=mtls",
-            format!(
-                "x509.truststore={}\nx509.certificate={}\nx509.private_key={}\n",
-                ca.display(),
-                identity.chain.display(),
-                identity.key.display()
-            ),
-        ),
+    let security = match (order.ca, order.identity) {
+        (None, _) => "",
+        (Some(_), None) => ",xprtsec=tls",
+        (Some(_), Some(_)) => ",xprtsec=mtls",
     };
-    let tlshd = if security.is_empty() {
-        String::new()
-    } else {
-        format!(
-            "cat >{folder}/tlshd-client.conf <<'END'\n[authenticate.client]\n{handshakes}END\n\
-             tlshd -s -c {folder}/tlshd-client.conf >&2 &\ntrap \"kill $!\" EXIT\n"
-        )
-    };
+    let tlshd = order.ca.map_or_else(String::new, |ca| {
+        tlshd::script(End::Client, folder, order.address.ip(), ca, order.identity) + "trap \"kill $!\" EXIT\n"
+    });
+    let folder = shell_quoted(&folder.to_string_lossy());
     let name = Files::names(workload).into_iter().next().unwrap_or_default();
     let reads = if workload.order == Some(ReadOrder::Random) { "randread" } else { "read" };
     let engine = if workload.depth > 1 { "libaio" } else { "psync" };
@@ -223,7 +211,7 @@ mod tests {
         for wanted in [
             "-o ro,vers=4.2,proto=tcp,port=2050,nconnect=4,xprtsec=mtls 10.0.0.1:/ '/run/it'\\''s'/mount",
             "--rw=randread --bs=4096 --size=1000000",
-            "x509.truststore=/run/ca.pem\nx509.certificate=/run/me.pem\nx509.private_key=/run/me.key\nEND",
+            "x509.certificate=/run/me.pem\n",
             "[ 1 = 0 ] || read_for 1 >&2",
             "read_for 2 >",
         ] {

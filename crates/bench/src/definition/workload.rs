@@ -6,7 +6,7 @@ use std::str::FromStr;
 use linerate_faults::nearest;
 use linerate_suite::Version;
 
-use crate::network::{Esp, NetworkKind, Sending};
+use crate::network::{NetworkKind, Sending};
 use crate::result::Variable;
 
 /// Everything that determines one load.
@@ -56,11 +56,6 @@ pub struct Workload {
     pub network: NetworkKind,
     /// How the server's end sends; as the machine does where there is none.
     pub sending: Option<Sending>,
-    /// What seals all that goes over the network. No variable: the server's name says so ("linerate esp-tunnel").
-    pub esp: Option<Esp>,
-    /// The server, by its place in the run, that has a network of its own. No variable: the kernel has one NFS server in a
-    /// namespace.
-    pub network_of: Option<usize>,
     /// Bytes that each READ of NFS asks for.
     pub read_bytes: u32,
     /// Which bytes requests ask for; NFS: sequential, HTTP: the whole file, where there is none.
@@ -225,8 +220,6 @@ impl Default for Workload {
             segment_bytes: None,
             network: NetworkKind::Host,
             sending: None,
-            esp: None,
-            network_of: None,
             read_bytes: 1 << 20,
             order: None,
             depth: 1,

@@ -3,13 +3,11 @@
 //! AES-256-GCM with a tag of 16 bytes (RFC 4106). Nobody negotiates: both ends get the same two keys, one a direction.
 
 use std::fmt::{self, Display};
-use std::fs::File;
-use std::io::Read;
 use std::net::Ipv4Addr;
-use std::path::Path;
 
 use super::namespace::Namespace;
 use crate::error::{Error, Result};
+use crate::secret;
 
 /// What ESP seals of a packet (RFC 4303, section 3.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,9 +20,6 @@ pub enum Esp {
 
 /// AES-256's key, and the four bytes of salt behind it (RFC 4106, section 8.1).
 const KEY_BYTES: usize = 32 + 4;
-
-/// Where the system's random bytes are.
-const RANDOM: &str = "/dev/urandom";
 
 impl Esp {
     /// As `ip xfrm` and the names of servers have it.
@@ -86,11 +81,10 @@ impl Display for Esp {
 
 /// A new key as `ip` takes it.
 fn random_key() -> Result<String> {
-    let mut key = [0; KEY_BYTES];
-    File::open(RANDOM)
-        .and_then(|mut random| random.read_exact(&mut key))
-        .map_err(Error::file("cannot read", Path::new(RANDOM)))?;
-    Ok(format!("0x{}", key.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
+    match secret::hexadecimal(KEY_BYTES) {
+        Ok(digits) => Ok(format!("0x{digits}")),
+        Err(error) => Err(Error::Machine(format!("no random bytes for a key: {error}"))),
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 mod complaint;
 mod limits;
-mod networks;
+pub(crate) mod networks;
 mod pool;
 mod prepare;
 mod quiet;

@@ -7,19 +7,51 @@ use crate::definition::Workload;
 use crate::error::{Error, Result};
 use crate::network::{Esp, Network, NetworkKind, Sending, VETH_SERVER};
 use crate::result::NetworkUsed;
+use crate::servers::Candidate;
 
-/// What a load asks of its network.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct NetworkSetting {
-    kind: NetworkKind,
-    sending: Option<Sending>,
-    esp: Option<Esp>,
-    of: Option<usize>,
+/// What a point asks of its network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NetworkSetting {
+    pub(crate) kind: NetworkKind,
+    /// How the server's end sends; as the machine does where there is none.
+    pub(crate) sending: Option<Sending>,
+    /// What seals all that goes over it.
+    pub(crate) esp: Option<Esp>,
+    /// The server, by its place in the run, that has it for itself: the kernel has one NFS server in a namespace.
+    pub(crate) only_of: Option<usize>,
+}
+
+impl NetworkSetting {
+    /// That of a load of `candidate`, which is `server` by its place in the run.
+    pub(super) fn of(server: usize, candidate: &Candidate, workload: &Workload) -> Self {
+        Self {
+            kind: workload.network,
+            sending: workload.sending.clone(),
+            esp: candidate.esp(),
+            only_of: candidate.is_alone_in_its_network().then_some(server),
+        }
+    }
+
+    /// In words, as variables are written.
+    pub(super) fn title(&self) -> String {
+        let network = match self.kind {
+            NetworkKind::Host => None,
+            NetworkKind::Loopback => Some("loopback".to_owned()),
+            NetworkKind::VETH => Some("veth".to_owned()),
+            NetworkKind::Veth { mtu_bytes } => Some(format!("veth-{mtu_bytes}")),
+        };
+        let esp = self.esp.map(|esp| format!("esp-{}", esp.mode()));
+        let sending = self.sending.as_ref().map(|Sending { congestion_control, queue_discipline }| {
+            let queue = queue_discipline.as_ref().map(|queue| format!("+{queue}")).unwrap_or_default();
+            format!("{congestion_control}{queue}")
+        });
+        network.into_iter().chain(sending).chain(esp).collect::<Vec<_>>().join("-")
+    }
 }
 
 /// The networks of a run.
 #[derive(Debug)]
-pub(super) struct Networks {
+pub(crate) struct Networks {
     /// Where servers listen on the machine's own network.
     address: IpAddr,
     /// The interface whose counters show the load there, where it was named.
@@ -31,7 +63,7 @@ pub(super) struct Networks {
 
 impl Networks {
     /// None of them is up yet.
-    pub(super) fn new(address: IpAddr, interface: Option<String>, clients_are_here: bool) -> Self {
+    pub(crate) fn new(address: IpAddr, interface: Option<String>, clients_are_here: bool) -> Self {
         Self { address, interface, clients_are_here, up: BTreeMap::new() }
     }
 
@@ -40,33 +72,32 @@ impl Networks {
         [self.address, Ipv4Addr::LOCALHOST.into(), VETH_SERVER.into()]
     }
 
-    /// Brings up what a load asks for.
+    /// Brings up what a point asks for, if it is not up, and tells what it is.
     ///
     /// # Errors
     /// Why it cannot be had, in words.
-    pub(super) fn bring_up(&mut self, workload: &Workload) -> std::result::Result<(), String> {
-        let setting = setting_of(workload);
-        if !self.up.contains_key(&setting) {
-            let made = self.make(&setting).map_err(|error| error.to_string());
+    pub(crate) fn bring_up(&mut self, setting: &NetworkSetting) -> std::result::Result<&NetworkUsed, String> {
+        if !self.up.contains_key(setting) {
+            let made = self.make(setting).map_err(|error| format!("{}: {error}", setting.title()));
             let made = made.map(|network| {
                 let used = network.used();
                 (network, used)
             });
             self.up.insert(setting.clone(), made);
         }
-        match self.up.get(&setting) {
-            Some(Err(reason)) => Err(format!("{}: {reason}", title(&setting))),
-            _ => Ok(()),
+        match &self.up[setting] {
+            Ok((_, used)) => Ok(used),
+            Err(reason) => Err(reason.clone()),
         }
     }
 
-    /// The network of a load, and what it is; one that was not brought up is none.
-    pub(super) fn of(&self, workload: &Workload) -> Option<(&Network, &NetworkUsed)> {
-        let (network, used) = self.up.get(&setting_of(workload))?.as_ref().ok()?;
+    /// A network that was brought up, and what it is.
+    pub(crate) fn of(&self, setting: &NetworkSetting) -> Option<(&Network, &NetworkUsed)> {
+        let (network, used) = self.up.get(setting)?.as_ref().ok()?;
         Some((network, used))
     }
 
-    fn make(&self, NetworkSetting { kind, sending, esp, of: _ }: &NetworkSetting) -> Result<Network> {
+    fn make(&self, NetworkSetting { kind, sending, esp, only_of: _ }: &NetworkSetting) -> Result<Network> {
         let host = || Network::host(self.address, self.interface.clone());
         if *kind != NetworkKind::Host && !self.clients_are_here {
             return Err(Error::Machine("the clients are other machines".to_owned()));
@@ -89,45 +120,19 @@ impl Networks {
     }
 }
 
-/// What a load asks for.
-pub(super) fn setting_of(workload: &Workload) -> NetworkSetting {
-    NetworkSetting {
-        kind: workload.network,
-        sending: workload.sending.clone(),
-        esp: workload.esp,
-        of: workload.network_of,
-    }
-}
-
-/// The setting in words, as variables are written.
-pub(super) fn title(NetworkSetting { kind, sending, esp, of: _ }: &NetworkSetting) -> String {
-    let network = match *kind {
-        NetworkKind::Host => None,
-        NetworkKind::Loopback => Some("loopback".to_owned()),
-        NetworkKind::VETH => Some("veth".to_owned()),
-        NetworkKind::Veth { mtu_bytes } => Some(format!("veth-{mtu_bytes}")),
-    };
-    let esp = esp.map(|esp| format!("esp-{}", esp.mode()));
-    let sending = sending.as_ref().map(|Sending { congestion_control, queue_discipline }| {
-        let queue = queue_discipline.as_ref().map(|queue| format!("+{queue}")).unwrap_or_default();
-        format!("{congestion_control}{queue}")
-    });
-    network.into_iter().chain(sending).chain(esp).collect::<Vec<_>>().join("-")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn asking(sending: &str) -> Workload {
-        Workload { sending: Sending::parse(sending), ..Workload::default() }
+    fn asking(sending: &str) -> NetworkSetting {
+        NetworkSetting { sending: Sending::parse(sending), ..NetworkSetting::default() }
     }
 
     #[test]
     fn what_the_machine_does_anyway_needs_nobody() {
         let mut networks = Networks::new([127, 0, 0, 1].into(), None, true);
-        networks.bring_up(&Workload::default()).unwrap();
-        let (network, used) = networks.of(&Workload::default()).unwrap();
+        networks.bring_up(&NetworkSetting::default()).unwrap();
+        let (network, used) = networks.of(&NetworkSetting::default()).unwrap();
         assert_eq!(network.at_client(vec!["load".to_owned()]), ["load"]);
         assert_eq!((used.path.as_str(), network.interface()), ("loopback", Some("lo")));
         let current = used.congestion_control.value().unwrap().clone();
@@ -146,7 +151,7 @@ mod tests {
     #[test]
     fn other_machines_cannot_be_put_into_a_namespace() {
         let mut networks = Networks::new([192, 0, 2, 1].into(), None, false);
-        let veth = Workload { network: NetworkKind::VETH, ..Workload::default() };
+        let veth = NetworkSetting { kind: NetworkKind::VETH, ..NetworkSetting::default() };
         assert_eq!(networks.bring_up(&veth), Err("veth: the clients are other machines".to_owned()));
         let error = networks.bring_up(&asking("nonesuch")).unwrap_err();
         assert!(error.contains("192.0.2.1 is this machine's own, and it sends in another way"), "{error}");

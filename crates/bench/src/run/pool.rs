@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::complaint::complaint;
-use super::networks::{self, NetworkSetting, Networks};
+use super::networks::{NetworkSetting, Networks};
 use super::prepare::Contestant;
 use crate::certificate::Certificate;
 use crate::client::child::{self, Beside, LoadFailure, NoMeter};
@@ -78,6 +78,13 @@ pub(super) struct Wish<'a> {
     pub(super) interrupted: &'a AtomicBool,
 }
 
+impl Wish<'_> {
+    /// What it asks of its network.
+    pub(super) fn network(&self) -> NetworkSetting {
+        NetworkSetting::of(self.server, &self.contestant.candidate, self.workload)
+    }
+}
+
 impl Pool {
     /// An empty one.
     pub(super) fn new(
@@ -106,7 +113,7 @@ impl Pool {
     /// Takes a server that listens out of the pool; the caller puts it back if it is still good. A load that asks for
     /// a fresh one, and cold files, get one that has served nothing.
     pub(super) fn take(&mut self, wish: Wish<'_>) -> std::result::Result<RunningServer, NoServer> {
-        let setup = Setup::of(wish.server, wish.workload);
+        let setup = Setup::of(wish);
         if wish.workload.is_fresh() {
             // Others may have the files mapped, and would keep them in the page cache.
             self.running.clear();
@@ -135,7 +142,7 @@ impl Pool {
     /// Puts a server back, to be used again.
     pub(super) fn put_back(&mut self, wish: Wish<'_>, server: RunningServer) {
         if !wish.workload.is_fresh() {
-            self.running.insert(Setup::of(wish.server, wish.workload), server);
+            self.running.insert(Setup::of(wish), server);
         }
     }
 
@@ -167,8 +174,8 @@ impl Pool {
     }
 
     /// Has load clients be run at their end of the network.
-    pub(super) fn put_at_client(&self, commands: &mut [ClientCommand], workload: &Workload) {
-        if let Some((network, _)) = self.networks.of(workload) {
+    pub(super) fn put_at_client(&self, commands: &mut [ClientCommand], wish: Wish<'_>) {
+        if let Some((network, _)) = self.networks.of(&wish.network()) {
             for command in commands {
                 command.words = network.at_client(std::mem::take(&mut command.words));
             }
@@ -223,7 +230,7 @@ impl Pool {
         let unlogged = |reason: String| Broken { reason, log: Vec::new() };
         let candidate = &wish.contestant.candidate;
         let (network, _) =
-            self.networks.of(wish.workload).ok_or_else(|| unlogged("its network is not up".to_owned()))?;
+            self.networks.of(&setup.network).ok_or_else(|| unlogged("its network is not up".to_owned()))?;
         let address = pick_address(candidate, network).map_err(unlogged)?;
         let folder = self.folder.join(format!("{}-{}", wish.server, setup.folder_name()));
         fs::create_dir_all(&folder)
@@ -253,7 +260,7 @@ impl Pool {
         let verifier = wish.clients.verifier();
         let order = self.order(wish, server, ca.as_deref(), Aim::Verify(&wish.files.root));
         let mut commands = verifier.commands(&order);
-        self.put_at_client(&mut commands, wish.workload);
+        self.put_at_client(&mut commands, wish);
         let beside = Beside { server, interrupted: wish.interrupted, limit: VERIFY_LIMIT };
         let broken = |server: &RunningServer, reason: String| {
             NoServer::Broken(server.broken(format!("it does not serve the files as they are: {reason}")))
@@ -271,13 +278,14 @@ impl Pool {
 }
 
 impl Setup {
-    fn of(server: usize, workload: &Workload) -> Self {
+    fn of(wish: Wish<'_>) -> Self {
+        let Workload { certificate, record_bytes, group, .. } = wish.workload;
         Self {
-            server,
-            certificate: workload.certificate,
-            record_bytes: workload.record_bytes,
-            group: workload.group.clone(),
-            network: networks::setting_of(workload),
+            server: wish.server,
+            certificate: *certificate,
+            record_bytes: *record_bytes,
+            group: group.clone(),
+            network: wish.network(),
         }
     }
 
@@ -289,7 +297,7 @@ impl Setup {
         let record = self.record_bytes.map(|bytes| format!("-{bytes}")).unwrap_or_default();
         let group: String =
             self.group.iter().flat_map(|group| group.chars()).filter(char::is_ascii_alphanumeric).collect();
-        let network = networks::title(&self.network);
+        let network = self.network.title();
         let parts = [format!("{kind}{record}"), group, network];
         parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("-")
     }

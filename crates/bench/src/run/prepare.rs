@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use linerate_faults::nearest;
 use rustix::fs::FlockOperation;
 
-use super::networks::Networks;
+use super::networks::{NetworkSetting, Networks};
 use super::{Options, limits};
 use crate::client::{Clients, fio, wrk};
 use crate::compare::name_of;
@@ -210,11 +210,6 @@ pub(super) fn feasible_plan(
     let is_plaintext: Vec<bool> =
         contestants.iter().map(|contestant| contestant.candidate.is_plaintext()).collect();
     let mut plan = ExperimentPlan::new(definition, &is_plaintext);
-    for point in &mut plan.points {
-        let candidate = &contestants[point.server].candidate;
-        point.workload.esp = candidate.esp();
-        point.workload.network_of = candidate.is_alone_in_its_network().then_some(point.server);
-    }
     for reason in plan.without(|point| infeasible(point, contestants, files, clients, networks)) {
         if !skipped.contains(&reason) {
             skipped.push(reason);
@@ -238,7 +233,7 @@ fn infeasible(
     if let Some(reason) = wrk::refusal(workload, clients).or_else(|| fio::refusal(workload, clients)) {
         return Some(reason);
     }
-    if let Err(reason) = networks.bring_up(workload) {
+    if let Err(reason) = networks.bring_up(&NetworkSetting::of(point.server, candidate, workload)) {
         return Some(reason);
     }
     let connections = workload.connections;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::networks::Networks;
+use super::networks::{NetworkSetting, Networks};
 use super::pool::{Pool, Wish};
 use super::prepare::{self, Contestant};
 use super::slice::{self, Span, is_interrupted};
@@ -150,10 +150,12 @@ impl<'a> Session<'a> {
     }
 
     fn empty_point(&self, planned: &crate::plan::PlannedPoint) -> Point {
-        let network = self.pool.networks.of(&planned.workload).map(|(_, used)| used.clone());
+        let candidate = &self.contestants[planned.server].candidate;
+        let setting = NetworkSetting::of(planned.server, candidate, &planned.workload);
+        let network = self.pool.networks.of(&setting).map(|(_, used)| used.clone());
         Point {
             network: network.unwrap_or_default(),
-            server: self.contestants[planned.server].candidate.name.clone(),
+            server: candidate.name.clone(),
             variables: planned.variables.clone(),
             client_command: Vec::new(),
             rounds: Vec::new(),

@@ -75,7 +75,7 @@ pub(super) fn measure(pool: &mut Pool, wish: Wish<'_>, span: Span) -> Option<Out
         };
     }
     let resident_before = wish.workload.is_fresh().then(|| resident_bytes(&server)).flatten();
-    let interface = pool.networks.of(wish.workload).and_then(|(network, _)| network.interface());
+    let interface = pool.networks.of(&wish.network()).and_then(|(network, _)| network.interface());
     let mut meter = CostMeter::new(server.pids(), interface);
     let seconds =
         span.warmup_s + span.measured_s + GRACE_S + f64::from(wish.workload.connections) * CONNECTION_GRACE_S;
@@ -115,7 +115,7 @@ fn load_commands(pool: &Pool, wish: Wish<'_>, order: &Order<'_>) -> Result<Vec<C
             vec![command.map_err(|error| format!("the files of fio cannot be written: {error}"))?]
         }
     };
-    pool.put_at_client(&mut commands, wish.workload);
+    pool.put_at_client(&mut commands, wish);
     Ok(commands)
 }
 
@@ -128,7 +128,7 @@ fn touch(
 ) -> Result<(), LoadFailure> {
     let order = pool.order(wish, server, ca, Aim::Touch);
     let mut commands = wish.clients.commands(&order);
-    pool.put_at_client(&mut commands, wish.workload);
+    pool.put_at_client(&mut commands, wish);
     let limit = Duration::from_secs_f64(GRACE_S);
     let beside = Beside { server, interrupted: wish.interrupted, limit };
     let reports = child::run(&commands, wish.clients.cores(), beside, &mut child::NoMeter)?;

@@ -9,6 +9,7 @@ use super::{Launch, Place, find_program, not_installed};
 use crate::client::shell_quoted;
 use crate::definition::Workload;
 use crate::network::{NetworkKind, VETH_CLIENT};
+use crate::tlshd::{self, End};
 
 /// What its threads are called.
 const THREADS: &str = "nfsd";
@@ -94,25 +95,13 @@ pub(super) fn launch(security: Security, place: &Place<'_>) -> Launch {
 }
 
 fn script(security: Security, place: &Place<'_>) -> String {
-    let quoted = |path: &std::path::Path| shell_quoted(&path.to_string_lossy());
-    let folder = quoted(place.folder);
+    let identity = &place.certificate;
     let tls = match security {
         Security::Plaintext => String::new(),
-        Security::Tls | Security::MutualTls => format!(
-            "# It wants a name for the client's address.
-printf '127.0.0.1 localhost\n{VETH_CLIENT} client.example\n' >{folder}/hosts
-mount --bind {folder}/hosts /etc/hosts
-cat >{folder}/tlshd.conf <<'END'
-[authenticate.server]
-x509.truststore={chain}
-x509.certificate={chain}
-x509.private_key={key}
-END
-tlshd -s -c {folder}/tlshd.conf &
-",
-            chain = place.certificate.chain.display(),
-            key = place.certificate.key.display(),
-        ),
+        // Clients show the server's own certificate.
+        Security::Tls | Security::MutualTls => {
+            tlshd::script(End::Server, place.folder, VETH_CLIENT.into(), &identity.chain, Some(identity))
+        }
     };
     format!(
         "set -eu

@@ -27,22 +27,16 @@ tls = \"{tls}\"
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::with_place;
+    use super::super::tests::{is_taken, with_place};
     use super::*;
     use crate::definition::Workload;
 
     #[test]
     fn the_configuration_is_one_that_linerate_takes() {
-        let folder = tempfile::tempdir().unwrap();
         for mode in [Mode::Plaintext, Mode::User, Mode::Kernel, Mode::Nic, Mode::Auto] {
-            let text = with_place(&Workload::default(), |place| {
+            is_taken(&with_place(&Workload::default(), |place| {
                 configuration(mode, place, "identity = \"server\"\n")
-            });
-            let path = folder.path().join("linerate-nfs.toml");
-            std::fs::write(&path, &text).unwrap();
-            let source = linerate_config::Source { file: Some(path), ..Default::default() };
-            let settings = source.load().unwrap_or_else(|error| panic!("{error}\n{text}"));
-            assert_eq!(settings.workers.map(std::num::NonZeroUsize::get), Some(2), "{text}");
+            }));
         }
     }
 }

@@ -433,6 +433,16 @@ mod tests {
         })
     }
 
+    /// Has linerate read a configuration for two cores.
+    pub(super) fn is_taken(configuration: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("linerate.toml");
+        std::fs::write(&path, configuration).unwrap();
+        let source = linerate_config::Source { file: Some(path), ..Default::default() };
+        let settings = source.load().unwrap_or_else(|error| panic!("{error}\n{configuration}"));
+        assert_eq!(settings.workers.map(std::num::NonZeroUsize::get), Some(2), "{configuration}");
+    }
+
     #[test]
     fn every_built_in_server_is_one_and_knows_whether_it_is_plaintext() {
         for name in BUILT_IN {

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::network::{NetworkKind, Sending};
 use crate::quantity;
 use crate::result::{PublishedSeries, Target, Variable};
+use crate::run::networks::NetworkSetting;
 
 /// The programs that make streams, by the names that results have.
 pub(crate) const SENDERS: &[&str] =
@@ -105,8 +106,12 @@ pub const VARIABLES: &[(&str, &str)] = &[
 
 impl StreamLoad {
     /// What it asks of its network.
-    pub(super) fn setting(&self) -> (NetworkKind, Option<Sending>) {
-        (self.network, self.sending.clone())
+    pub(super) fn setting(&self) -> NetworkSetting {
+        // Streams choose the congestion control by themselves where no namespace does it for them.
+        let is_the_networks =
+            |sending: &Sending| self.network != NetworkKind::Host || sending.queue_discipline.is_some();
+        let sending = self.sending.clone().filter(is_the_networks);
+        NetworkSetting { kind: self.network, sending, ..NetworkSetting::default() }
     }
 
     /// Gives a variable a value.

@@ -1,6 +1,5 @@
 //! A run of streams from its first slice to its last: both ends are started for each, and the client's report is read.
 
-use std::collections::{BTreeMap, btree_map::Entry};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -19,18 +18,14 @@ use super::program::Sender;
 use crate::cores::{Cores, spawn_on};
 use crate::error::{Error, Result};
 use crate::floor;
-use crate::network::{Network, NetworkKind, Sending};
 use crate::progress::Progress;
 use crate::quantity;
 use crate::report::number;
-use crate::result::{
-    ExperimentRun, NetworkUsed, Point, Reading, Round, SCHEMA, SealAndCopy, ServerUsed, Setup, Variable,
-};
+use crate::result::{ExperimentRun, Point, Reading, Round, SCHEMA, SealAndCopy, ServerUsed, Setup, Variable};
+use crate::run::networks::Networks;
 use crate::run::{Finished, Options, check_servers};
+use crate::secret;
 use crate::store::Store;
-
-/// Those that are up, with how they send.
-type Networks = BTreeMap<(NetworkKind, Option<Sending>), (Network, NetworkUsed)>;
 
 /// What starting and ending both ends takes beside the time of a slice, in seconds.
 const SLICE_OVERHEAD_S: f64 = 0.8;
@@ -120,8 +115,9 @@ impl<'a> Session<'a> {
                 Err(reason) => skipped.push(reason),
             }
         }
-        let mut networks = BTreeMap::new();
-        let (planned, points) = plan(&definition, &senders, options, &mut networks, &mut skipped);
+        let mut networks =
+            Networks::new(options.address, options.interface.clone(), options.clients.is_empty());
+        let (planned, points) = plan(&definition, &senders, &mut networks, &mut skipped);
         if planned.is_empty() {
             let reasons = skipped.join("\n  ");
             return Err(Error::Machine(format!(
@@ -260,7 +256,7 @@ impl<'a> Session<'a> {
     ) -> std::result::Result<Measured, Failure> {
         let failed = |reason: String| Failure::Failed(reason);
         let (network, _) =
-            self.networks.get(&load.setting()).ok_or_else(|| failed("the network is gone".to_owned()))?;
+            self.networks.of(&load.setting()).ok_or_else(|| failed("the network is gone".to_owned()))?;
         let ip = network.server_address();
         let port = if network.shares_ports() { free_port(ip).map_err(failed)? } else { PORT };
         let address = SocketAddr::new(ip, port);
@@ -425,9 +421,7 @@ fn free_port(ip: IpAddr) -> std::result::Result<u16, String> {
 /// Random bytes that both ends know, for this user alone.
 fn write_secret(path: &PathBuf) -> Result<()> {
     let write = || -> std::io::Result<()> {
-        let mut bytes = [0; 32];
-        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digits = secret::hexadecimal(32)?;
         match fs::remove_file(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -442,7 +436,6 @@ fn write_secret(path: &PathBuf) -> Result<()> {
 fn plan(
     definition: &StreamDefinition,
     senders: &[Sender],
-    options: &Options,
     networks: &mut Networks,
     skipped: &mut Vec<String>,
 ) -> (Vec<Planned>, Vec<Point>) {
@@ -458,18 +451,12 @@ fn plan(
             // The definition was checked: every value can be set.
             let _ = load.set(name, value);
         }
-        let used = match networks.entry(load.setting()) {
-            Entry::Occupied(known) => known.get().1.clone(),
-            Entry::Vacant(place) => match bring_up(&load, options) {
-                Ok(network) => {
-                    let used = network.used();
-                    place.insert((network, used)).1.clone()
-                }
-                Err(reason) => {
-                    skip(reason);
-                    continue;
-                }
-            },
+        let used = match networks.bring_up(&load.setting()) {
+            Ok(used) => used,
+            Err(reason) => {
+                skip(reason);
+                continue;
+            }
         };
         for (sender, candidate) in senders.iter().enumerate() {
             if let Some(reason) = candidate.refusal(&load) {
@@ -491,24 +478,6 @@ fn plan(
         }
     }
     (planned, points)
-}
-
-fn bring_up(load: &StreamLoad, options: &Options) -> std::result::Result<Network, String> {
-    let sending = load.sending.as_ref();
-    let made = match load.network {
-        NetworkKind::Host if sending.is_some_and(|sending| sending.queue_discipline.is_some()) => {
-            return Err(
-                "a queue discipline is set in a namespace alone: network loopback, or veth".to_owned()
-            );
-        }
-        NetworkKind::Host => return Ok(Network::host(options.address, options.interface.clone())),
-        _ if !options.clients.is_empty() => {
-            return Err("the client is another machine: of networks only \"host\" leads there".to_owned());
-        }
-        NetworkKind::Loopback => Network::loopback(sending),
-        NetworkKind::Veth { mtu_bytes } => Network::veth(sending, mtu_bytes, None),
-    };
-    made.map_err(|error| error.to_string())
 }
 
 fn empty_run(
@@ -599,6 +568,8 @@ pub(super) fn adjust(definition: &mut StreamDefinition, options: &Options) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::NetworkUsed;
+    use std::collections::BTreeMap;
 
     fn point(server: &str, rounds: usize) -> Point {
         let failed = Round::Failed { reason: "none".to_owned(), log: Vec::new() };

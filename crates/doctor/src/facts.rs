@@ -194,6 +194,10 @@ pub struct RootFacts {
     /// Whether the file system says what is in memory (`preadv2` with `RWF_NOWAIT`); not available where there is no
     /// file to ask about.
     pub tells_what_is_in_memory: Reading<bool>,
+    /// Whether the file system says when a file was made (`STATX_BTIME`).
+    pub tells_time_of_birth: Reading<bool>,
+    /// Where other file systems are mounted below it.
+    pub mounts_below: Reading<Vec<PathBuf>>,
     /// Precompressed siblings among the files.
     pub siblings: u64,
     /// Those that are older than their file, and so are not served.

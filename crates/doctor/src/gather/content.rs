@@ -61,6 +61,8 @@ fn look_at(files: &Files<'_>, path: &Path) -> Result<RootFacts, String> {
         bytes: 0,
         more: false,
         tells_what_is_in_memory: Reading::NotAvailable("there is no file to ask about".to_owned()),
+        tells_time_of_birth: tells_time_of_birth(&path),
+        mounts_below: files.text("/proc/self/mountinfo").map(|text| mounted_below(&text, &path)),
         siblings: 0,
         stale_siblings: 0,
         stale_names: Vec::new(),
@@ -132,6 +134,15 @@ fn tells_what_is_in_memory(path: &Path) -> Reading<bool> {
     }
 }
 
+fn tells_time_of_birth(path: &Path) -> Reading<bool> {
+    // The standard library asks by statx, and has no other error for a time that is not there.
+    match fs::metadata(path).and_then(|metadata| metadata.created()) {
+        Ok(_) => Reading::Value(true),
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => Reading::Value(false),
+        Err(error) => Reading::NotAvailable(format!("{}: {error}", path.display())),
+    }
+}
+
 struct Mount {
     kind: String,
     options: String,
@@ -151,6 +162,19 @@ fn mounted(mountinfo: &str, path: &Path) -> Option<Mount> {
         })
         .max_by_key(|(depth, _)| *depth)
         .map(|(_, mount)| mount)
+}
+
+/// Where file systems are mounted below a path, each once.
+fn mounted_below(mountinfo: &str, path: &Path) -> Vec<PathBuf> {
+    let point = |line: &str| line.split(' ').nth(4).map(unescaped).map(PathBuf::from);
+    let mut points: Vec<PathBuf> = mountinfo
+        .lines()
+        .filter_map(point)
+        .filter(|point| point != path && point.starts_with(path))
+        .collect();
+    points.sort();
+    points.dedup();
+    points
 }
 
 /// White space in mount points is written in octal.
@@ -183,6 +207,9 @@ mod tests {
         assert_eq!(of("/srv/films"), expected("xfs", "rw,nodev"));
         assert_eq!(of("/srv/my media/a"), expected("btrfs", "ro,nosuid"));
         assert_eq!(of("/srvx"), expected("ext4", "rw,relatime"));
+        let below = |path: &str| mounted_below(mountinfo, Path::new(path));
+        assert_eq!(below("/srv"), [Path::new("/srv/my media")]);
+        assert!(below("/srv/my media").is_empty() && below("/sr").is_empty());
     }
 
     #[test]

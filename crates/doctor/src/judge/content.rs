@@ -82,6 +82,7 @@ fn of_root(facts: &Facts, root: &RootFacts, findings: &mut Vec<Finding>) {
             Finding::note(GROUP, "content.residency", format!("whether workers would wait is not known: {reason}"))
         }
     });
+    findings.extend(of_exports(root, &system));
     findings.extend(siblings(root));
     if let Reading::Value(options) = &root.mount_options
         && !options.split(',').any(|option| option == "nodev")
@@ -92,6 +93,51 @@ fn of_root(facts: &Facts, root: &RootFacts, findings: &mut Vec<Finding>) {
             "mounted without nodev: a device among the content is opened before it is refused",
         ));
     }
+}
+
+/// What matters where the folder is exported (`linerate nfs`).
+fn of_exports(root: &RootFacts, system: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.push(match &root.tells_time_of_birth {
+        Reading::Value(true) => Finding::ok(
+            GROUP,
+            "content.handles",
+            "the file system says when a file was made: an NFS handle never leads to a later file of the same number",
+        ),
+        Reading::Value(false) => Finding::note(
+            GROUP,
+            "content.handles",
+            format!(
+                "{system} does not say when a file was made (statx, STATX_BTIME): the NFS handle of a deleted file may lead \
+                 to a later one of the same number; ext4, XFS and Btrfs do"
+            ),
+        ),
+        Reading::NotAvailable(reason) => {
+            Finding::note(GROUP, "content.handles", format!("whether NFS handles are told apart is not known: {reason}"))
+        }
+    });
+    if let Reading::Value(mounts) = &root.mounts_below
+        && !mounts.is_empty()
+    {
+        const NAMED_MOUNTS_LIMIT: usize = 5;
+        let names: Vec<String> =
+            mounts.iter().take(NAMED_MOUNTS_LIMIT).map(|point| format!("{point:?}")).collect();
+        let more = if mounts.len() > NAMED_MOUNTS_LIMIT { ", ..." } else { "" };
+        let (is, it, an_export) =
+            if mounts.len() == 1 { ("is", "it", "an") } else { ("are", "them", "each an") };
+        findings.push(Finding::note(
+            GROUP,
+            "content.mounts",
+            format!(
+                "{} {is} mounted below it: {}{more}. NFS clients do not see {it}; give {it} {an_export} [[export]] of \
+                 {}",
+                counted(mounts.len(), "other file system"),
+                names.join(", "),
+                if mounts.len() == 1 { "its own" } else { "their own" },
+            ),
+        ));
+    }
+    findings
 }
 
 /// Of precompressed siblings, where there are any.

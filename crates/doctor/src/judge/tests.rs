@@ -616,6 +616,8 @@ fn content_is_held_against_memory_and_the_file_system() {
         bytes: 1 << 40,
         more: false,
         tells_what_is_in_memory: Reading::Value(true),
+        tells_time_of_birth: Reading::Value(true),
+        mounts_below: Reading::Value(Vec::new()),
         siblings: 0,
         stale_siblings: 0,
         stale_names: Vec::new(),
@@ -633,6 +635,27 @@ fn content_is_held_against_memory_and_the_file_system() {
     assert_eq!(found(&facts, "content.size").verdict, Verdict::Ok);
     assert!(matches!(found(&facts, "content.residency").verdict, Verdict::Change(_)));
     note(&facts, "content.nodev", "without nodev");
+    let exported = |tells_time_of_birth, mounts: &[&str]| {
+        let mounts_below = Reading::Value(mounts.iter().map(Into::into).collect());
+        let tells_time_of_birth = Reading::Value(tells_time_of_birth);
+        root(Ok(RootFacts { tells_time_of_birth, mounts_below, ..found_there.clone() }))
+    };
+    facts.content.root = exported(true, &[]);
+    assert_eq!(found(&facts, "content.handles").verdict, Verdict::Ok);
+    assert!(judge(&facts).iter().all(|finding| finding.name != "content.mounts"));
+    facts.content.root = exported(false, &["/srv/films"]);
+    note(&facts, "content.handles", "xfs does not say when a file was made");
+    note(
+        &facts,
+        "content.mounts",
+        "1 other file system is mounted below it: \"/srv/films\". NFS clients do not see it",
+    );
+    facts.content.root = exported(true, &["/srv/1", "/srv/2", "/srv/3", "/srv/4", "/srv/5", "/srv/6"]);
+    note(
+        &facts,
+        "content.mounts",
+        "\"/srv/5\", .... NFS clients do not see them; give them each an [[export]] of their own",
+    );
     let siblings = |siblings, stale_siblings, stale_names: &[&str]| {
         let stale_names = stale_names.iter().map(Into::into).collect();
         root(Ok(RootFacts { siblings, stale_siblings, stale_names, ..found_there.clone() }))

@@ -8,6 +8,7 @@ mod access_log;
 mod body;
 mod client_hello;
 mod configuration;
+mod handle;
 mod handshake;
 mod listing;
 mod nfs;
@@ -26,6 +27,7 @@ pub use access_log::access_log;
 pub use body::body;
 pub use client_hello::client_hello;
 pub use configuration::configuration;
+pub use handle::handle;
 pub use handshake::handshake;
 pub use listing::listing;
 pub use nfs::nfs;
@@ -58,11 +60,12 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 17] = [
     Target { name: "access_log", run: access_log },
     Target { name: "body", run: body },
     Target { name: "client_hello", run: client_hello },
     Target { name: "configuration", run: configuration },
+    Target { name: "handle", run: handle },
     Target { name: "handshake", run: handshake },
     Target { name: "listing", run: listing },
     Target { name: "nfs", run: nfs },

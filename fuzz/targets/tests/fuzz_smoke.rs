@@ -66,6 +66,11 @@ fn configuration() {
 }
 
 #[test]
+fn handle() {
+    smoke("handle", 5_000);
+}
+
+#[test]
 fn handshake() {
     smoke("handshake", 5_000);
 }

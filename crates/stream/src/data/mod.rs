@@ -36,10 +36,11 @@ const LEAST_BUFFER_BYTES: usize = 32 * 1024;
 /// Where in a page what is sent begins, and what is received, where the kernel copies it.
 ///
 /// The kernel copies by `rep movsb`. AMD's processors with the fast form of that instruction (`fsrm`; Zen 3 and 4) are six to
-/// eight times slower at it where the destination lies 1 to 31 bytes behind the source in their pages (glibc bug 30994). A
-/// connection's bytes lie in the kernel's pages from near a page's beginning on, and I/Os of whole pages keep their distance
-/// to them: a stream that begins at such a distance stays slow. These are far from there, and what an allocator gives for large
-/// memory, 16 bytes behind a page's beginning, is not. docs/MEASUREMENTS.md has the rates.
+/// eight times slower at it where the destination lies 1 to 31 bytes behind the source in their pages
+/// (<https://lunnova.dev/articles/ryzen-slow-short-rep-mov>). A connection's bytes lie in the kernel's pages from near a page's
+/// beginning on, and I/Os of whole pages keep their distance to them: a stream that comes to such a distance stays slow. These
+/// are far from there; what an allocator gives for large memory, 16 bytes behind a page's beginning, is not.
+/// docs/MEASUREMENTS.md has the rates.
 const SENT_FROM_BYTES: usize = 2048;
 const RECEIVED_FROM_BYTES: usize = 1024;
 

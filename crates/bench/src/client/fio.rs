@@ -211,7 +211,7 @@ mod tests {
         for wanted in [
             "-o ro,vers=4.2,proto=tcp,port=2050,nconnect=4,xprtsec=mtls 10.0.0.1:/ '/run/it'\\''s'/mount",
             "--rw=randread --bs=4096 --size=1000000",
-            "x509.certificate=/run/me.pem\n",
+            "x509.truststore=/run/ca.pem\nx509.certificate=/run/me.pem\nx509.private_key=/run/me.key\nEND",
             "[ 1 = 0 ] || read_for 1 >&2",
             "read_for 2 >",
         ] {

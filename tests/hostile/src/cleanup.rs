@@ -63,12 +63,26 @@ pub fn enter(leftover: Leftover) -> Guard {
     if INTERRUPTED.load(Ordering::Relaxed) {
         drop(list);
         leftover.take_away();
-        loop {
-            thread::park();
-        }
+        wait_for_the_end();
     }
     list.insert(number, leftover);
     Guard { number }
+}
+
+/// For the program's own end: does not return once the program was interrupted. What a run came to is no result when its
+/// server was taken away under it, and what is being taken away has to be gone before the process is.
+pub fn yield_to_interrupt() {
+    let list = list();
+    if INTERRUPTED.load(Ordering::Relaxed) {
+        drop(list);
+        wait_for_the_end();
+    }
+}
+
+fn wait_for_the_end() -> ! {
+    loop {
+        thread::park();
+    }
 }
 
 impl Guard {

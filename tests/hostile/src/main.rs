@@ -113,6 +113,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run(&options),
         Command::Table(options) => make_table(&options),
     });
+    cleanup::yield_to_interrupt();
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),

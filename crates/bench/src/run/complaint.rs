@@ -13,8 +13,17 @@ pub(super) fn complaint(reports: &[LoadReport]) -> Option<String> {
         kinds.map(|(kind, count)| format!("{kind} ({count})")).collect::<Vec<_>>().join(", ")
     };
     if sum(|report| report.totals.body_bytes) == 0 {
-        let why = if errors == 0 { "and no error was seen".to_owned() } else { kinds() };
-        return Some(format!("nothing came: {why}"));
+        if errors > 0 {
+            return Some(format!("nothing came: {}", kinds()));
+        }
+        let measured_s = reports.iter().map(|report| report.measured_s).fold(0.0, f64::max);
+        return Some(format!(
+            "nothing came in {measured_s} s, and no error was seen; in that time {} connections were made, {} handshakes \
+             and {} requests: warmup_s and measured_s may be too short for this server",
+            sum(|report| report.totals.connections),
+            sum(|report| report.totals.full_handshakes + report.totals.resumed_handshakes),
+            sum(|report| report.totals.requests),
+        ));
     }
     // A few in a hundred thousand are the weather; one in a hundred is another load than was asked for.
     (errors * 100 > responses).then(|| format!("{errors} requests failed, {responses} did not: {}", kinds()))
@@ -50,7 +59,8 @@ mod tests {
         assert_eq!(complaint(&[report(0, 1000, &[])]), None, "a long transfer need not be over");
         assert_eq!(complaint(&[report(1000, 1000, &[("reset", 9)])]), None);
         let complaint_of = |reports: &[LoadReport]| complaint(reports).unwrap();
-        assert_eq!(complaint_of(&[report(0, 0, &[])]), "nothing came: and no error was seen");
+        let silent = complaint_of(&[report(0, 0, &[])]);
+        assert!(silent.contains("no error was seen") && silent.contains("0 handshakes"), "{silent}");
         assert_eq!(
             complaint_of(&[report(0, 0, &[("certificate not trusted", 3)])]),
             "nothing came: certificate not trusted (3)"

@@ -10,19 +10,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linerate_os::socket::{self, Follows, Socket};
-use linerate_record::{AlertDescription, Channel, ContentType, Event, KeyUpdateRate, RecordHeader};
+use linerate_os::socket::{self, Socket};
+use linerate_record::{Channel, KeyUpdateRate};
 use linerate_tls::{ClientHandshake, ClientKeySchedule, ConnectFailure, ConnectStep};
 
-use crate::{fault::Fault, workbench::Workbench};
+use crate::{
+    fault::Fault,
+    wire::{self, First, LowWater, Outgoing},
+    workbench::Workbench,
+};
 
 use discard::Walk;
 use exchange::Exchange;
 
-/// What is waited for at once of a large body.
-const LOW_WATER_BYTES: usize = 128 * 1024;
-/// Less than this is not worth the system calls.
-const LEAST_LOW_WATER_BYTES: usize = 24 * 1024;
 /// How much a connection may receive before the others have their turn.
 const TURN_BYTES: usize = 1 << 20;
 /// Key updates in a second that are taken from a server.
@@ -63,8 +63,7 @@ pub(crate) struct Connection {
     origin: usize,
     link: Link,
     began: Instant,
-    outgoing: Vec<u8>,
-    sent_bytes: usize,
+    outgoing: Outgoing,
     /// The beginning of a record.
     partial: Vec<u8>,
     walk: Walk,
@@ -78,8 +77,7 @@ pub(crate) struct Connection {
     close_notified: bool,
     /// The kernel said that the peer's end is under way: no short `recv` means that the socket is empty.
     end_is_near: bool,
-    /// What the socket waits for before it counts as readable.
-    low_water_bytes: usize,
+    low_water: LowWater,
 }
 
 /// What a step of receiving found.
@@ -104,9 +102,8 @@ impl Connection {
             origin,
             link: Link::Connecting,
             began: now,
-            outgoing: Vec::new(),
-            sent_bytes: 0,
-            low_water_bytes: 1,
+            outgoing: Outgoing::default(),
+            low_water: LowWater::default(),
             partial: Vec::new(),
             walk: Walk::default(),
             exchange: None,
@@ -162,14 +159,10 @@ impl Connection {
             Link::Tls(channel) => {
                 bench.request.clear();
                 let span = origin.forms[form].request.write(&mut bench.random, &mut bench.request);
-                channel.prepare_sending(&mut self.outgoing).map_err(Fault::Record)?;
-                let sealer = channel.sealer().map_err(Fault::Record)?;
-                sealer
-                    .seal_append(ContentType::ApplicationData, &bench.request, &mut self.outgoing)
-                    .map_err(Fault::Record)?;
+                self.outgoing.seal(channel, &bench.request)?;
                 span
             }
-            _ => origin.forms[form].request.write(&mut bench.random, &mut self.outgoing),
+            _ => origin.forms[form].request.write(&mut bench.random, self.outgoing.buffer()),
         };
         let now = Instant::now();
         self.exchange = Some(Exchange::new(form, span, pending.due.unwrap_or(now)));
@@ -226,27 +219,16 @@ impl Connection {
             self.link = Link::Plain;
             return Ok(Turn::Ready);
         };
-        let handshake =
-            ClientHandshake::start(connector, &origin.host, &mut self.outgoing).map_err(Fault::Handshake)?;
+        let handshake = ClientHandshake::start(connector, &origin.host, self.outgoing.buffer())
+            .map_err(Fault::Handshake)?;
         self.link = Link::Handshaking { handshake: Box::new(handshake), incoming: Vec::new(), since: now };
         Ok(Turn::Wait)
     }
 
     /// Sends what waits, as far as the socket takes it.
     pub(crate) fn flush(&mut self, bench: &mut Workbench<'_>) -> Result<(), Fault> {
-        while self.sent_bytes < self.outgoing.len() {
-            match socket::send(&self.socket, &self.outgoing[self.sent_bytes..], Follows::Nothing) {
-                Ok(bytes) => {
-                    self.sent_bytes += bytes;
-                    bench.tally.totals.sent_bytes += bytes as u64;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(self.broken(error)),
-            }
-        }
-        self.outgoing.clear();
-        self.sent_bytes = 0;
-        Ok(())
+        let sent = self.outgoing.send(&self.socket, &mut bench.tally.totals);
+        sent.map_err(|error| self.broken(error))
     }
 
     /// What a broken connection means: on one that has served before, before a byte of the response, the server has
@@ -301,28 +283,13 @@ impl Connection {
             return Ok(Received::Bytes(bytes));
         }
         if !bench.run.discards {
-            self.set_low_water()?;
+            let remaining_bytes =
+                self.exchange.as_ref().and_then(|exchange| exchange.response.remaining_bytes());
+            // A body takes more bytes on the wire than it has, less what is here of a record that is not whole.
+            let certain_bytes = usize::try_from(remaining_bytes.unwrap_or(0)).unwrap_or(usize::MAX);
+            self.low_water.set(&self.socket, certain_bytes.saturating_sub(self.partial.len()))?;
         }
         Ok(Received::Drained)
-    }
-
-    /// While much of a body is certain to come, the kernel wakes us for large pieces of it, not for each record that the
-    /// server sends.
-    fn set_low_water(&mut self) -> Result<(), Fault> {
-        let remaining_bytes = self.exchange.as_ref().and_then(|exchange| exchange.response.remaining_bytes());
-        // A body takes more bytes on the wire than it has, less what is here of a record that is not whole.
-        let certain_bytes = usize::try_from(remaining_bytes.unwrap_or(0))
-            .unwrap_or(usize::MAX)
-            .saturating_sub(self.partial.len());
-        let low_water_bytes = match certain_bytes {
-            0..LEAST_LOW_WATER_BYTES => 1,
-            certain_bytes => certain_bytes.min(LOW_WATER_BYTES),
-        };
-        if low_water_bytes != self.low_water_bytes {
-            socket::set_receive_low_water(&self.socket, low_water_bytes).map_err(Fault::Socket)?;
-            self.low_water_bytes = low_water_bytes;
-        }
-        Ok(())
     }
 
     /// Tells nothing (`None`) from bytes and from the end (0).
@@ -339,7 +306,7 @@ impl Connection {
     /// True once the handshake is over.
     fn advance_handshake(&mut self, bench: &mut Workbench<'_>, now: Instant) -> Result<bool, Fault> {
         let Link::Handshaking { handshake, incoming, since } = &mut self.link else { return Ok(false) };
-        let (since, step) = (*since, handshake.advance(incoming, &mut self.outgoing));
+        let (since, step) = (*since, handshake.advance(incoming, self.outgoing.buffer()));
         match step {
             Ok(ConnectStep::NeedInput) => {
                 self.flush(bench)?;
@@ -374,38 +341,28 @@ impl Connection {
         let mut rest = wire;
         while !self.close_notified {
             let Link::Tls(channel) = &mut self.link else { return Ok(()) };
-            let header = RecordHeader::parse(rest, channel.incoming_layout()).map_err(Fault::Record)?;
-            let Some(header) = header.filter(|header| header.record_bytes() <= rest.len()) else { break };
-            let (record, behind) = rest.split_at_mut(header.record_bytes());
-            match channel.receive(record, bench.elapsed_ms(now)) {
-                Ok(Event::Data(range)) => self.take_plaintext(&record[range], bench, now)?,
-                Ok(Event::Nothing) => {}
-                Ok(Event::CloseNotify) => self.close_notified = true,
-                Ok(Event::KeyUpdate(_)) => {
-                    if channel.owes_key_update() {
-                        channel.prepare_sending(&mut self.outgoing).map_err(Fault::Record)?;
-                    }
-                    self.flush(bench)?;
-                }
-                Ok(Event::RenegotiationRefused) => {
-                    channel
-                        .alert(AlertDescription::NoRenegotiation, &mut self.outgoing)
-                        .map_err(Fault::Record)?;
-                    self.flush(bench)?;
-                }
-                Err(fault) => {
-                    if let Some(description) = fault.alert() {
-                        // The fault is what counts, whether or not the server can be told.
-                        let _ = channel.alert(description, &mut self.outgoing);
-                        let _ = self.flush(bench);
-                    }
-                    return Err(Fault::Record(fault));
+            let (elapsed_ms, waiting_bytes) = (bench.elapsed_ms(now), self.outgoing.waiting_bytes());
+            let first = wire::open_first(channel, rest, elapsed_ms, &mut self.outgoing);
+            if self.outgoing.waiting_bytes() > waiting_bytes {
+                // An alert is a courtesy: what failed is told by `first`.
+                let sent = self.flush(bench);
+                if first.is_ok() {
+                    sent?;
                 }
             }
-            rest = behind;
-        }
-        if !self.close_notified {
-            self.partial.extend_from_slice(rest);
+            match first? {
+                First::Partial(beginning) => {
+                    self.partial.extend_from_slice(beginning);
+                    break;
+                }
+                First::Opened(opened) => {
+                    self.close_notified = opened.is_close_notify;
+                    if !opened.data.is_empty() {
+                        self.take_plaintext(opened.data, bench, now)?;
+                    }
+                    rest = opened.rest;
+                }
+            }
         }
         Ok(())
     }

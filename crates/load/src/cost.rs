@@ -2,7 +2,7 @@
 
 use linerate_os::usage::ThreadCpu;
 
-use crate::{report::ClientCost, worker::Outcome};
+use crate::{job::Outcome, report::ClientCost};
 
 /// A thread that was running, or waiting for a CPU, for more of the time than this had nothing left to give.
 const LIMITED_SHARE: f64 = 0.95;

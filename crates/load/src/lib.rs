@@ -16,7 +16,9 @@ mod cost;
 pub mod csv;
 mod environment;
 mod error;
+mod event_loop;
 mod fault;
+mod job;
 pub mod nfs;
 pub mod plan;
 mod progress;
@@ -32,6 +34,7 @@ pub mod summary;
 mod tally;
 mod target;
 mod verify;
+mod wire;
 mod workbench;
 mod worker;
 

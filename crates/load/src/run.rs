@@ -11,13 +11,14 @@ use linerate_os::usage::{self, ThreadCpu};
 
 use crate::{
     LoadError, cost, environment,
+    job::{Job, Outcome},
     plan::{BodyUse, LoadPlan, Until},
     progress::Watcher,
     report::{LINE_MEASURED, LINE_MEASURING, LoadReport, SCHEMA},
     shared::Shared,
     tally::Tally,
     workbench::Run,
-    worker::{Job, Outcome, Worker},
+    worker::Worker,
 };
 
 /// Descriptors beside those of connections.

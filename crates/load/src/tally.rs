@@ -1,6 +1,9 @@
 //! What one thread counts, and how threads' counts are added up.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use hdrhistogram::Histogram;
 use linerate_record::Version;
@@ -92,6 +95,14 @@ impl Tally {
                 self.errors.insert(kind.to_owned(), 1);
             }
         }
+    }
+
+    /// What is under way or due when the time is over is told, so that a server that stalls at the end cannot hide it.
+    pub(crate) fn leave_unanswered(&mut self, count: u64, oldest: Option<Instant>, end: Instant) {
+        self.totals.unanswered = count;
+        self.totals.oldest_unanswered_us = oldest.map_or(0, |oldest| {
+            u64::try_from(end.saturating_duration_since(oldest).as_micros()).unwrap_or(u64::MAX)
+        });
     }
 
     /// Describes a mismatch, if there is room.

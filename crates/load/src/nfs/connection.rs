@@ -5,10 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linerate_os::socket::{self, Follows, Socket};
-use linerate_record::{
-    AlertDescription, Channel, ContentType, Event as RecordEvent, KeyUpdateRate, RecordHeader,
-};
+use linerate_os::socket::{self, Socket};
+use linerate_record::{Channel, KeyUpdateRate};
 use linerate_tls::{ClientHandshake, ClientKeySchedule, ConnectStep, Connected, Connector};
 
 use super::{
@@ -21,18 +19,13 @@ use crate::{
     response_fault::ResponseFault,
     tally::Tally,
     verify::{Compared, Source},
+    wire::{self, First, LowWater, Outgoing},
 };
 
 /// Received with one `recv`.
 const RECEIVE_BYTES: usize = 256 * 1024;
 /// How much a connection may receive before the others have their turn.
 const TURN_BYTES: usize = 1 << 20;
-/// What is waited for at once of a READ.
-const LOW_WATER_BYTES: usize = 128 * 1024;
-/// Less than this is not worth the system calls.
-const LEAST_LOW_WATER_BYTES: usize = 24 * 1024;
-/// Plaintext of a record.
-const RECORD_BYTES: usize = 1 << 14;
 /// Key updates in a second that are taken from a server.
 const KEY_UPDATES_LIMIT: u32 = 100;
 
@@ -72,6 +65,11 @@ impl Bench {
         self.calls.clear();
     }
 
+    /// Milliseconds since the thread began.
+    fn elapsed_ms(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.began).as_millis()).unwrap_or(u64::MAX)
+    }
+
     fn agreed(&mut self, connected: &Connected) {
         self.tally.totals.full_handshakes += 1;
         let group = connected.group.map(linerate_tls::Group::iana_name);
@@ -106,8 +104,7 @@ pub(super) struct Connection {
     pub(super) socket: Socket,
     link: Link,
     conversation: Conversation<Instant>,
-    outgoing: Vec<u8>,
-    sent_bytes: usize,
+    outgoing: Outgoing,
     /// The beginning of a TLS record.
     partial: Vec<u8>,
     began: Instant,
@@ -115,7 +112,7 @@ pub(super) struct Connection {
     progressed: Instant,
     first_byte: Instant,
     close_notified: bool,
-    low_water_bytes: usize,
+    low_water: LowWater,
     /// READs that ended since they were taken by [`Self::take_ended`].
     ended: u64,
     /// READs that the server wants to be asked for later.
@@ -131,14 +128,13 @@ impl Connection {
             socket,
             link: Link::Connecting,
             conversation: Conversation::new(subject),
-            outgoing: Vec::new(),
-            sent_bytes: 0,
+            outgoing: Outgoing::default(),
             partial: Vec::new(),
             began: now,
             progressed: now,
             first_byte: now,
             close_notified: false,
-            low_water_bytes: 1,
+            low_water: LowWater::default(),
             ended: 0,
             put_off: Vec::new(),
             is_wrong: false,
@@ -213,16 +209,8 @@ impl Connection {
     pub(super) fn send_calls(&mut self, bench: &mut Bench) -> Result<(), Fault> {
         if !bench.calls.is_empty() {
             match &mut self.link {
-                Link::Tls(channel) => {
-                    for calls in bench.calls.chunks(RECORD_BYTES) {
-                        channel.prepare_sending(&mut self.outgoing).map_err(Fault::Record)?;
-                        let sealer = channel.sealer().map_err(Fault::Record)?;
-                        sealer
-                            .seal_append(ContentType::ApplicationData, calls, &mut self.outgoing)
-                            .map_err(Fault::Record)?;
-                    }
-                }
-                _ => self.outgoing.extend_from_slice(&bench.calls),
+                Link::Tls(channel) => self.outgoing.seal(channel, &bench.calls)?,
+                _ => self.outgoing.buffer().extend_from_slice(&bench.calls),
             }
             bench.calls.clear();
         }
@@ -230,19 +218,7 @@ impl Connection {
     }
 
     fn flush(&mut self, bench: &mut Bench) -> Result<(), Fault> {
-        while self.sent_bytes < self.outgoing.len() {
-            match socket::send(&self.socket, &self.outgoing[self.sent_bytes..], Follows::Nothing) {
-                Ok(bytes) => {
-                    self.sent_bytes += bytes;
-                    bench.tally.totals.sent_bytes += bytes as u64;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(Fault::Socket(error)),
-            }
-        }
-        self.outgoing.clear();
-        self.sent_bytes = 0;
-        Ok(())
+        self.outgoing.send(&self.socket, &mut bench.tally.totals).map_err(Fault::Socket)
     }
 
     /// Does what can be done without waiting.
@@ -317,7 +293,8 @@ impl Connection {
         }
         let is_drained = bytes < room_bytes;
         if is_drained {
-            self.set_low_water()?;
+            let certain_bytes = self.conversation.certain_bytes().saturating_sub(self.partial.len());
+            self.low_water.set(&self.socket, certain_bytes)?;
         }
         Ok(Some((bytes, is_drained)))
     }
@@ -330,23 +307,9 @@ impl Connection {
         }
     }
 
-    /// While much of a READ is certain to come, the kernel wakes us for large pieces of it.
-    fn set_low_water(&mut self) -> Result<(), Fault> {
-        let certain_bytes = self.conversation.certain_bytes().saturating_sub(self.partial.len());
-        let low_water_bytes = match certain_bytes {
-            0..LEAST_LOW_WATER_BYTES => 1,
-            certain_bytes => certain_bytes.min(LOW_WATER_BYTES),
-        };
-        if low_water_bytes != self.low_water_bytes {
-            socket::set_receive_low_water(&self.socket, low_water_bytes).map_err(Fault::Socket)?;
-            self.low_water_bytes = low_water_bytes;
-        }
-        Ok(())
-    }
-
     fn advance_handshake(&mut self, target: &Target, bench: &mut Bench, now: Instant) -> Result<(), Fault> {
         let Link::Handshaking { handshake, incoming, since } = &mut self.link else { return Ok(()) };
-        let (since, step) = (*since, handshake.advance(incoming, &mut self.outgoing));
+        let (since, step) = (*since, handshake.advance(incoming, self.outgoing.buffer()));
         match step {
             Ok(ConnectStep::NeedInput) => self.flush(bench),
             Ok(ConnectStep::Connected(connected)) => {
@@ -378,32 +341,28 @@ impl Connection {
         let mut rest = wire;
         while !self.close_notified {
             let Link::Tls(channel) = &mut self.link else { return Ok(()) };
-            let header = RecordHeader::parse(rest, channel.incoming_layout()).map_err(Fault::Record)?;
-            let Some(header) = header.filter(|header| header.record_bytes() <= rest.len()) else { break };
-            let (record, behind) = rest.split_at_mut(header.record_bytes());
-            let elapsed_ms = now.saturating_duration_since(bench.began).as_millis();
-            match channel.receive(record, u64::try_from(elapsed_ms).unwrap_or(u64::MAX)) {
-                Ok(RecordEvent::Data(range)) => self.take_plaintext(&record[range], target, bench, now)?,
-                Ok(RecordEvent::Nothing) => {}
-                Ok(RecordEvent::CloseNotify) => self.close_notified = true,
-                Ok(RecordEvent::KeyUpdate(_)) => {
-                    if channel.owes_key_update() {
-                        channel.prepare_sending(&mut self.outgoing).map_err(Fault::Record)?;
-                    }
-                    self.flush(bench)?;
+            let (elapsed_ms, waiting_bytes) = (bench.elapsed_ms(now), self.outgoing.waiting_bytes());
+            let first = wire::open_first(channel, rest, elapsed_ms, &mut self.outgoing);
+            if self.outgoing.waiting_bytes() > waiting_bytes {
+                // An alert is a courtesy: what failed is told by `first`.
+                let sent = self.flush(bench);
+                if first.is_ok() {
+                    sent?;
                 }
-                Ok(RecordEvent::RenegotiationRefused) => {
-                    channel
-                        .alert(AlertDescription::NoRenegotiation, &mut self.outgoing)
-                        .map_err(Fault::Record)?;
-                    self.flush(bench)?;
-                }
-                Err(fault) => return Err(Fault::Record(fault)),
             }
-            rest = behind;
-        }
-        if !self.close_notified {
-            self.partial.extend_from_slice(rest);
+            match first? {
+                First::Partial(beginning) => {
+                    self.partial.extend_from_slice(beginning);
+                    break;
+                }
+                First::Opened(opened) => {
+                    self.close_notified = opened.is_close_notify;
+                    if !opened.data.is_empty() {
+                        self.take_plaintext(opened.data, target, bench, now)?;
+                    }
+                    rest = opened.rest;
+                }
+            }
         }
         Ok(())
     }
@@ -458,8 +417,8 @@ impl Connection {
         let Some(connector) = &target.connector else {
             return Err(Fault::Response(ResponseFault("TLS that nobody asked for")));
         };
-        let handshake =
-            ClientHandshake::start(connector, &target.host, &mut self.outgoing).map_err(Fault::Handshake)?;
+        let handshake = ClientHandshake::start(connector, &target.host, self.outgoing.buffer())
+            .map_err(Fault::Handshake)?;
         self.link = Link::Handshaking { handshake: Box::new(handshake), incoming: Vec::new(), since: now };
         Ok(())
     }

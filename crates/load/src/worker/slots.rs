@@ -2,13 +2,10 @@
 
 use std::{
     cmp::Reverse,
-    os::fd::AsRawFd,
     time::{Duration, Instant},
 };
 
-use mio::{Interest, Token, unix::SourceFd};
-
-use super::{CLOSING_LIMIT, OPENING_LIMIT, SWEEP, Worker};
+use super::{CLOSING_LIMIT, OPENING_LIMIT, Worker};
 use crate::{
     LoadError,
     connection::{Connection, Pending, Turn},
@@ -62,7 +59,7 @@ impl Worker<'_> {
 
     /// Takes on a request, if any is left.
     fn ask(&mut self, index: usize) {
-        if !self.shared.take_request() {
+        if !self.event_loop.shared.take_request() {
             return;
         }
         self.slots[index].asking = Some(Pending { due: None, retried: false });
@@ -88,23 +85,15 @@ impl Worker<'_> {
         }
     }
 
-    /// A socket that can be written to is told of with each piece that arrives, one that need not be is not: then the
-    /// kernel forgets what was received before it was asked, instead of waking us for it. A connection for one request is
-    /// not worth the system call.
+    /// Has the kernel tell when the socket can be written to, if it has to be. A connection for one request is not worth the
+    /// system call.
     fn watch(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let Some(connection) = &slot.connection else { return };
         let wanted = self.bench.run.closes || connection.waits_to_send();
-        if wanted == slot.watches_writing {
-            return;
-        }
-        slot.watches_writing = wanted;
-        let interest = if wanted { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
-        let descriptor = connection.socket.as_raw_fd();
-        if let Err(error) =
-            self.poll.registry().reregister(&mut SourceFd(&descriptor), Token(index), interest)
-        {
-            self.failed(index, &Fault::Socket(error));
+        let watches = (wanted, &mut slot.watches_writing);
+        if let Err(fault) = self.event_loop.watch_writing(&connection.socket, index, watches) {
+            self.failed(index, &fault);
         }
     }
 
@@ -123,7 +112,7 @@ impl Worker<'_> {
                 return;
             }
             schedule.advance();
-            if !self.shared.take_request() {
+            if !self.event_loop.shared.take_request() {
                 // There is nothing to be due any more.
                 self.schedule = None;
                 return;
@@ -135,9 +124,15 @@ impl Worker<'_> {
         }
     }
 
+    /// Threads begin at different origins, so that few connections are spread over all of them, too.
+    fn origin(&self, index: usize) -> usize {
+        let job = &self.event_loop.job;
+        (index * job.threads as usize + job.thread as usize) % self.bench.run.origins.len()
+    }
+
     /// Opens a connection, or puts that off while too many are being opened for the first time.
     fn open(&mut self, index: usize) {
-        let limit = (OPENING_LIMIT / self.job.threads).max(1);
+        let limit = (OPENING_LIMIT / self.event_loop.job.threads).max(1);
         if !self.slots[index].opened && self.opening >= limit {
             self.to_open.push_back(index);
             return;
@@ -149,13 +144,8 @@ impl Worker<'_> {
             self.opening += 1;
         }
         let run = self.bench.run;
-        // Threads begin at different origins, so that few connections are spread over all of them, too.
-        let origin = (index * self.job.threads as usize + self.job.thread as usize) % run.origins.len();
-        let opened = self.shared.local.connect(run.origins[origin].address, run.shape).and_then(|socket| {
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            self.poll.registry().register(&mut SourceFd(&socket.as_raw_fd()), Token(index), interest)?;
-            Ok(socket)
-        });
+        let origin = self.origin(index);
+        let opened = self.event_loop.connect(run.origins[origin].address, run.shape, index);
         match opened {
             Ok(socket) => {
                 self.slots[index].watches_writing = true;
@@ -168,7 +158,7 @@ impl Worker<'_> {
 
     /// Opens connections that were put off.
     pub(super) fn open_more(&mut self) {
-        let limit = (OPENING_LIMIT / self.job.threads).max(1);
+        let limit = (OPENING_LIMIT / self.event_loop.job.threads).max(1);
         while self.opening < limit {
             let Some(index) = self.to_open.pop_front() else { return };
             self.open(index);
@@ -194,7 +184,7 @@ impl Worker<'_> {
             slot.asking = None;
             slot.answered = true;
             slot.failures = 0;
-            self.ended();
+            self.event_loop.ended();
         }
         match result {
             Ok(Turn::Wait) => self.watch(index),
@@ -205,15 +195,10 @@ impl Worker<'_> {
         }
     }
 
-    fn ended(&mut self) {
-        self.last_end = Some(Instant::now());
-        self.shared.request_ended();
-    }
-
     /// A connection can take a request.
     fn ready(&mut self, index: usize) {
         self.is_opened(index);
-        self.shared.connected();
+        self.event_loop.shared.connected();
         let slot = &mut self.slots[index];
         if slot.asking.is_some() {
             self.send(index);
@@ -268,15 +253,15 @@ impl Worker<'_> {
         slot.sent = false;
         self.bench.tally.fail(&fault.kind());
         if was_opening {
-            let run = self.bench.run;
-            self.shared.not_connected(|| LoadError::Unreachable {
-                server: run.origins[index % run.origins.len()].address.to_string(),
+            let address = self.bench.run.origins[self.origin(index)].address;
+            self.event_loop.shared.not_connected(|| LoadError::Unreachable {
+                server: address.to_string(),
                 reason: fault.story(),
                 untrusted: fault.is_about_trust(),
             });
         }
         if had_request {
-            self.ended();
+            self.event_loop.ended();
         }
         let rest = FIRST_REST.saturating_mul(1 << (failures - 1).min(10)).min(LONGEST_REST);
         self.resting.push(Reverse((Instant::now() + rest, index)));
@@ -299,14 +284,10 @@ impl Worker<'_> {
 
     /// Ends what waits for too long.
     pub(super) fn sweep(&mut self, now: Instant) {
-        if now.saturating_duration_since(self.swept) < SWEEP {
-            return;
-        }
-        self.swept = now;
         for index in 0..self.slots.len() {
             let Some(connection) = &self.slots[index].connection else { continue };
             match connection.stage() {
-                Some(stage) if connection.is_overdue(now, self.job.timeout) => {
+                Some(stage) if connection.is_overdue(now, self.event_loop.job.timeout) => {
                     self.failed(index, &Fault::TimedOut(stage));
                 }
                 None if connection.is_closing() && connection.is_overdue(now, CLOSING_LIMIT) => {

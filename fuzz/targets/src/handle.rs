@@ -1,6 +1,6 @@
 //! File handles: only what the server has named is found by one, and what it names is found, however its ancestors' bits lie.
 
-use crate::Verdict;
+use crate::{Verdict, damaged};
 use aws_lc_rs::hmac;
 use linerate_export::{ClientRule, Export, ExportOptions, Exports, HandleKey, IdentityRule, TlsRule};
 use linerate_nfs::{Caller, Client, Fault, FileSystem, Handle, Identity, Name, Waiting};
@@ -25,19 +25,10 @@ pub fn handle(data: &[u8]) -> Verdict {
     let Some((&first, rest)) = data.split_first() else { return Verdict::Refused };
     let shared = Shared::get();
     let given = shared.handles[usize::from(first / 3) % shared.handles.len()].as_bytes();
-    let (commands, _) = rest.as_chunks::<3>();
-    let changed = |bytes: &[u8]| {
-        let mut changed = bytes.to_vec();
-        for &[high, low, value] in commands {
-            let place = usize::from(u16::from_be_bytes([high, low])) % changed.len();
-            changed[place] ^= value;
-        }
-        changed
-    };
     match first % 3 {
         0 => shared.unknown(rest),
-        1 => shared.unknown(&changed(given)),
-        _ => shared.authentic(&changed(&given[AUTHENTICATOR.end..])),
+        1 => shared.unknown(&damaged(given, rest)),
+        _ => shared.authentic(&damaged(&given[AUTHENTICATOR.end..], rest)),
     }
 }
 

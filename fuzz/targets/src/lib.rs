@@ -50,6 +50,18 @@ pub enum Verdict {
     Refused,
 }
 
+/// `bytes` after what `commands` do to them: three bytes each, a place in two and a value that changes what stands there.
+/// `bytes` must not be empty.
+fn damaged(bytes: &[u8], commands: &[u8]) -> Vec<u8> {
+    let mut damaged = bytes.to_vec();
+    let (commands, _) = commands.as_chunks::<3>();
+    for &[high, low, value] in commands {
+        let place = usize::from(u16::from_be_bytes([high, low])) % damaged.len();
+        damaged[place] ^= value;
+    }
+    damaged
+}
+
 /// A target by its name, which is also that of its folder of seeds.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {

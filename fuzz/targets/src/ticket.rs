@@ -4,6 +4,7 @@
 use crate::{
     Verdict,
     client_hello::acceptor,
+    damaged,
     sealed::{Client as Peer, traffic_key},
 };
 use linerate_record::{
@@ -51,13 +52,7 @@ pub fn ticket(data: &[u8]) -> Verdict {
         message.ticket = rest[..rest.len().min(TICKET_LIMIT_BYTES)].to_vec();
         return session.comes_back(&message.encode());
     }
-    let mut damaged = message.encode();
-    let (commands, _) = rest.as_chunks::<3>();
-    for &[high, low, value] in commands {
-        let place = usize::from(u16::from_be_bytes([high, low])) % damaged.len();
-        damaged[place] ^= value;
-    }
-    session.comes_back(&damaged)
+    session.comes_back(&damaged(&message.encode(), rest))
 }
 
 /// The payloads of a server's tickets.

@@ -1,5 +1,7 @@
 //! What would be served from: memory and disk.
 
+use std::path::PathBuf;
+
 use linerate_environment::Reading;
 
 use crate::{Facts, Finding, Group, Use, facts::RootFacts, judge::counted};
@@ -120,22 +122,17 @@ fn of_exports(root: &RootFacts, system: &str) -> Vec<Finding> {
         && !mounts.is_empty()
     {
         const NAMED_MOUNTS_LIMIT: usize = 5;
-        let names: Vec<String> =
-            mounts.iter().take(NAMED_MOUNTS_LIMIT).map(|point| format!("{point:?}")).collect();
-        let more = if mounts.len() > NAMED_MOUNTS_LIMIT { ", ..." } else { "" };
-        let (is, it, an_export) =
-            if mounts.len() == 1 { ("is", "it", "an") } else { ("are", "them", "each an") };
-        findings.push(Finding::note(
-            GROUP,
-            "content.mounts",
-            format!(
-                "{} {is} mounted below it: {}{more}. NFS clients do not see {it}; give {it} {an_export} [[export]] of \
-                 {}",
-                counted(mounts.len(), "other file system"),
-                names.join(", "),
-                if mounts.len() == 1 { "its own" } else { "their own" },
+        let named = named(mounts.iter().take(NAMED_MOUNTS_LIMIT), mounts.len());
+        let count = counted(mounts.len(), "other file system");
+        let text = match mounts.len() {
+            1 => format!(
+                "{count} is mounted below it: {named}. NFS clients do not see it; give it an [[export]] of its own"
             ),
-        ));
+            _ => format!(
+                "{count} are mounted below it: {named}. NFS clients do not see them; give each an [[export]] of its own"
+            ),
+        };
+        findings.push(Finding::note(GROUP, "content.mounts", text));
     }
     findings
 }
@@ -147,8 +144,7 @@ fn siblings(root: &RootFacts) -> Option<Finding> {
         (0, _) => None,
         (_, 0) => Some(Finding::ok(GROUP, "content.siblings", format!("{all}, none older than its file"))),
         (_, stale) => {
-            let names: Vec<String> = root.stale_names.iter().map(|name| format!("{name:?}")).collect();
-            let more = if stale > names.len() as u64 { ", ..." } else { "" };
+            let named = named(&root.stale_names, stale as usize);
             let (is, they, them) =
                 if stale == 1 { ("is", "it is", "it") } else { ("are", "they are", "them") };
             Some(Finding::change(
@@ -156,12 +152,20 @@ fn siblings(root: &RootFacts) -> Option<Finding> {
                 "content.siblings",
                 Use::Works,
                 format!(
-                    "{all}, of which {stale} {is} older than the file and therefore not served: {}{more}. Compress again \
-                     (brotli, zstd or gzip, with -kf), or touch {them} if {they} right",
-                    names.join(", ")
+                    "{all}, of which {stale} {is} older than the file and therefore not served: {named}. Compress again \
+                     (brotli, zstd or gzip, with -kf), or touch {them} if {they} right"
                 ),
             ))
         }
+    }
+}
+
+/// Some of `count` paths, and how many more there are.
+fn named<'a>(paths: impl IntoIterator<Item = &'a PathBuf>, count: usize) -> String {
+    let names: Vec<String> = paths.into_iter().map(|path| format!("{path:?}")).collect();
+    match count.saturating_sub(names.len()) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
     }
 }
 

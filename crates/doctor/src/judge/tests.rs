@@ -654,7 +654,7 @@ fn content_is_held_against_memory_and_the_file_system() {
     note(
         &facts,
         "content.mounts",
-        "\"/srv/5\", .... NFS clients do not see them; give them each an [[export]] of their own",
+        "\"/srv/5\" and 1 more. NFS clients do not see them; give each an [[export]] of its own",
     );
     let siblings = |siblings, stale_siblings, stale_names: &[&str]| {
         let stale_names = stale_names.iter().map(Into::into).collect();
@@ -672,7 +672,7 @@ fn content_is_held_against_memory_and_the_file_system() {
     );
     facts.content.root = siblings(9, 6, &["a\u{1b}.br", "b.br"]);
     change(&facts, "content.siblings", Use::Works, "6 are older", "");
-    assert!(found(&facts, "content.siblings").text.contains("\"a\\u{1b}.br\", \"b.br\", ..."));
+    assert!(found(&facts, "content.siblings").text.contains("\"a\\u{1b}.br\", \"b.br\" and 4 more."));
     facts.content.root = root(Err("no such folder".to_owned()));
     change(&facts, "content.root", Use::Works, "no such folder", "");
 }

@@ -184,21 +184,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "DURATION", help_heading = "TLS")]
     hsts: Option<Hsts>,
 
-    /// Number of workers [default: one for each CPU]
-    #[arg(long, value_name = "N", help_heading = "Workers", value_parser = worker_count, allow_negative_numbers = true)]
-    workers: Option<NonZeroUsize>,
-
-    /// CPUs to pin workers to, as taskset -c writes them: 0-3,8,10-14:2
-    #[arg(long, value_name = "LIST", help_heading = "Workers")]
-    cpus: Option<CpuList>,
-
-    /// What encrypts the bulk of a connection
-    #[arg(long, value_name = "ENGINE", help_heading = "Workers", value_parser = one_of(EngineChoice::NAMES, EngineChoice::from_str))]
-    engine: Option<EngineChoice>,
-
-    /// What engines cost on this machine, as `linerate calibrate` measured it: what --engine auto decides by
-    #[arg(long, value_name = "FILE", help_heading = "Workers", value_hint = clap::ValueHint::FilePath)]
-    calibration: Option<PathBuf>,
+    #[command(flatten)]
+    workers: WorkerFlags,
 
     /// Log requests to FILE, or to standard output with -
     #[arg(long, value_name = "FILE", help_heading = "Log", value_hint = clap::ValueHint::FilePath)]
@@ -225,10 +212,6 @@ impl ServeArguments {
             listen: self.listen.clone(),
             certificates,
             admin: self.admin.map(|admin| admin.0),
-            workers: self.workers,
-            cpus: self.cpus.clone(),
-            engine: self.engine,
-            calibration: self.calibration.clone(),
             access_log: self.access_log.clone(),
             log_format: self.log_format,
             minimum_version: self.tls_min,
@@ -238,9 +221,42 @@ impl ServeArguments {
             dotfiles: self.dotfiles,
             symlinks: self.symlinks,
             hsts: self.hsts,
-            nfs: None,
+            ..self.workers.flags()
         };
         Ok(Source { file: self.config.clone(), flags })
+    }
+}
+
+/// What says how many workers there are, where they run and what they encrypt with.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerFlags {
+    /// Number of workers [default: one for each CPU]
+    #[arg(long, value_name = "N", help_heading = "Workers", value_parser = worker_count, allow_negative_numbers = true)]
+    workers: Option<NonZeroUsize>,
+
+    /// CPUs to pin workers to, as taskset -c writes them: 0-3,8,10-14:2
+    #[arg(long, value_name = "LIST", help_heading = "Workers")]
+    cpus: Option<CpuList>,
+
+    /// What encrypts the bulk of a connection
+    #[arg(long, value_name = "ENGINE", help_heading = "Workers", value_parser = one_of(EngineChoice::NAMES, EngineChoice::from_str))]
+    engine: Option<EngineChoice>,
+
+    /// What engines cost on this machine, as `linerate calibrate` measured it: what --engine auto decides by
+    #[arg(long, value_name = "FILE", help_heading = "Workers", value_hint = clap::ValueHint::FilePath)]
+    calibration: Option<PathBuf>,
+}
+
+impl WorkerFlags {
+    /// These flags, and no others.
+    pub(crate) fn flags(&self) -> Flags {
+        Flags {
+            workers: self.workers,
+            cpus: self.cpus.clone(),
+            engine: self.engine,
+            calibration: self.calibration.clone(),
+            ..Flags::default()
+        }
     }
 }
 
@@ -264,7 +280,7 @@ pub(crate) fn pairs(
     Ok(certificates.iter().cloned().zip(keys.iter().cloned()).collect())
 }
 
-pub(crate) fn worker_count(text: &str) -> Result<NonZeroUsize, String> {
+fn worker_count(text: &str) -> Result<NonZeroUsize, String> {
     match text.parse::<NonZeroUsize>() {
         Ok(count) if count.get() <= 1024 => Ok(count),
         _ => Err("an integer from 1 to 1024 is needed".to_owned()),

@@ -1,15 +1,12 @@
 //! The command line of `linerate nfs`.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use linerate_config::{
-    AdminAddress, CpuList, EngineChoice, ExportArgument, ExportTls, Flags, ListenAddress, NfsFlags, Source,
-};
+use linerate_config::{AdminAddress, ExportArgument, ExportTls, Flags, ListenAddress, NfsFlags, Source};
 
-use crate::cli::{pairs, worker_count};
+use crate::cli::{WorkerFlags, pairs};
 use crate::one_of::one_of;
 use crate::usage_error::UsageError;
 
@@ -71,21 +68,8 @@ pub(crate) struct NfsArguments {
     #[arg(long, value_name = "FILE", help_heading = "TLS", value_hint = clap::ValueHint::FilePath)]
     clients: Option<PathBuf>,
 
-    /// Number of workers [default: one for each CPU]
-    #[arg(long, value_name = "N", help_heading = "Workers", value_parser = worker_count, allow_negative_numbers = true)]
-    workers: Option<NonZeroUsize>,
-
-    /// CPUs to pin workers to, as taskset -c writes them: 0-3,8,10-14:2
-    #[arg(long, value_name = "LIST", help_heading = "Workers")]
-    cpus: Option<CpuList>,
-
-    /// What encrypts the bulk of a connection
-    #[arg(long, value_name = "ENGINE", help_heading = "Workers", value_parser = one_of(EngineChoice::NAMES, EngineChoice::from_str))]
-    engine: Option<EngineChoice>,
-
-    /// What engines cost on this machine, as `linerate calibrate` measured it: what --engine auto decides by
-    #[arg(long, value_name = "FILE", help_heading = "Workers", value_hint = clap::ValueHint::FilePath)]
-    calibration: Option<PathBuf>,
+    #[command(flatten)]
+    workers: WorkerFlags,
 }
 
 impl NfsArguments {
@@ -102,17 +86,13 @@ impl NfsArguments {
             listen: self.listen.clone(),
             certificates: pairs("nfs", &self.cert, &self.key)?,
             admin: self.admin.map(|admin| admin.0),
-            workers: self.workers,
-            cpus: self.cpus.clone(),
-            engine: self.engine,
-            calibration: self.calibration.clone(),
             nfs: Some(NfsFlags {
                 directory: self.directory.clone(),
                 exports: self.export.clone(),
                 client_authorities: self.clients.clone(),
                 tls: self.tls,
             }),
-            ..Flags::default()
+            ..self.workers.flags()
         };
         Ok(Source { file: self.config.clone(), flags })
     }

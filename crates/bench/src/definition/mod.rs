@@ -19,9 +19,9 @@ pub use workload::{
 
 use crate::result::{PublishedSeries, Target, Variable};
 
-/// An experiment as its file says it.
+/// An experiment as its file says it; `T` is its `[time]`.
 #[derive(Clone, Debug)]
-pub struct Definition {
+pub struct ExperimentFile<T> {
     /// The file itself.
     pub text: String,
     /// Its name.
@@ -43,7 +43,7 @@ pub struct Definition {
     /// Variables that are swept: every combination of their values is measured.
     pub sweep: BTreeMap<String, Vec<Variable>>,
     /// How long, and how often.
-    pub time: Time,
+    pub time: T,
     /// Servers that the file itself brings.
     pub own_servers: Vec<OwnServer>,
     /// What the paper says.
@@ -51,6 +51,9 @@ pub struct Definition {
     /// What it should come to.
     pub targets: Vec<Target>,
 }
+
+/// An experiment of servers.
+pub type Definition = ExperimentFile<Time>;
 
 /// How long, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]

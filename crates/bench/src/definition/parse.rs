@@ -24,28 +24,13 @@ impl Definition {
         Ok(definition)
     }
 
-    fn of(mut written: File<Time>, text: &str) -> std::result::Result<Self, String> {
+    fn of(written: File<Time>, text: &str) -> std::result::Result<Self, String> {
         if let Some(kind) = written.kind {
             return Err(format!(
                 "kind: \"{kind}\": there are experiments of \"{OF_STREAMS}\", and of servers without a kind"
             ));
         }
-        Ok(Self {
-            published: written.published()?,
-            targets: written.targets(),
-            text: text.to_owned(),
-            name: written.name,
-            title: written.title,
-            source: written.source,
-            axis: written.axis,
-            axis_is_logarithmic: written.axis_is_logarithmic,
-            quantities: written.quantities,
-            servers: written.servers,
-            fixed: written.load,
-            sweep: written.sweep,
-            time: written.time,
-            own_servers: written.own_servers,
-        })
+        written.into_definition(text)
     }
 
     pub(crate) fn check(&self) -> std::result::Result<(), String> {

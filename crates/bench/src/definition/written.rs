@@ -6,7 +6,7 @@ use linerate_faults::toml_fault;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::OwnServer;
+use super::{ExperimentFile, OwnServer};
 use crate::error::{Error, Result};
 use crate::result::{PublishedSeries, PublishedValue, Target, Variable};
 
@@ -103,17 +103,31 @@ impl<T: DeserializeOwned> File<T> {
         Ok(written)
     }
 
-    /// What the paper says.
+    /// The experiment that this is the text of.
     ///
     /// # Errors
-    /// The first value that is none, in words.
-    pub(crate) fn published(&mut self) -> std::result::Result<Vec<PublishedSeries>, String> {
-        std::mem::take(&mut self.published).into_iter().map(Published::series).collect()
-    }
-
-    /// What it should come to.
-    pub(crate) fn targets(&mut self) -> Vec<Target> {
-        std::mem::take(&mut self.targets).into_iter().map(Target::from).collect()
+    /// The first value of the paper that is none, in words.
+    pub(crate) fn into_definition(self, text: &str) -> std::result::Result<ExperimentFile<T>, String> {
+        Ok(ExperimentFile {
+            text: text.to_owned(),
+            name: self.name,
+            title: self.title,
+            source: self.source,
+            axis: self.axis,
+            axis_is_logarithmic: self.axis_is_logarithmic,
+            quantities: self.quantities,
+            servers: self.servers,
+            fixed: self.load,
+            sweep: self.sweep,
+            time: self.time,
+            own_servers: self.own_servers,
+            published: self
+                .published
+                .into_iter()
+                .map(Published::series)
+                .collect::<std::result::Result<_, _>>()?,
+            targets: self.targets.into_iter().map(Target::from).collect(),
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 //! What may go wrong on the way costs at most the round in which it does: a result is written after every slice, a round
 //! that fails is marked as failed, and what was broken off can be gone on with ([`resume`]).
 
+mod adjust;
 mod complaint;
 mod limits;
 pub(crate) mod networks;
@@ -116,7 +117,7 @@ pub fn run(asked: &str, options: &Options, interrupted: &AtomicBool) -> Result<F
         return streams::run(asked, &text, options, interrupted);
     }
     let mut definition = catalogue::find(asked, options.quick)?;
-    prepare::adjust(&mut definition, options)?;
+    adjust::adjust(&mut definition, options)?;
     Session::begin(definition, options, interrupted)?.measure()
 }
 
@@ -156,6 +157,6 @@ pub fn resume(folder: &Path, options: &Options, interrupted: &AtomicBool) -> Res
         return streams::resume(earlier, &options, interrupted);
     }
     let mut definition = Definition::parse(&earlier.name, &earlier.definition, earlier.quick)?;
-    prepare::adjust(&mut definition, &options)?;
+    adjust::adjust(&mut definition, &options)?;
     Session::resume(definition, earlier, &options, interrupted)?.measure()
 }

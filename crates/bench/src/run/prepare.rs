@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use linerate_faults::nearest;
 use rustix::fs::FlockOperation;
 
 use super::networks::{NetworkSetting, Networks};
@@ -15,7 +14,7 @@ use crate::definition::{CacheState, Definition};
 use crate::error::{Error, Result};
 use crate::files::Files;
 use crate::plan::{ExperimentPlan, PlannedPoint};
-use crate::result::{ExperimentRun, Setup, Variable};
+use crate::result::{ExperimentRun, Setup};
 use crate::servers::{Candidate, Programs, debian13};
 
 /// A server that can be run here.
@@ -24,59 +23,6 @@ pub(super) struct Contestant {
     pub(super) candidate: Candidate,
     /// What it says of itself.
     pub(super) version: String,
-}
-
-/// What the command line changes of an experiment.
-pub(super) fn adjust(definition: &mut Definition, options: &Options) -> Result<()> {
-    for name in &options.servers {
-        if !definition.servers.contains(name) {
-            let names = || definition.servers.iter().map(String::as_str);
-            let hint = nearest(name, names()).map(|near| format!("; did you mean \"{near}\"?"));
-            return Err(Error::Asked(format!(
-                "the experiment {} has no server \"{name}\"{} (it has: {})",
-                definition.name,
-                hint.unwrap_or_default(),
-                names().collect::<Vec<_>>().join(", ")
-            )));
-        }
-    }
-    if !options.servers.is_empty() {
-        definition.servers.retain(|name| options.servers.contains(name));
-    }
-    definition.servers.retain(|name| !options.without.contains(name));
-    if let Some(rounds) = options.rounds {
-        definition.time.rounds = rounds;
-        definition.time.most_rounds = None;
-    }
-    for (name, values) in &options.changed {
-        change(definition, name, values).map_err(Error::Asked)?;
-    }
-    definition.check().map_err(|reason| Error::Asked(format!("{}: {reason}", definition.name)))
-}
-
-/// Gives a variable another value, or several that are swept; or a time of `[time]`.
-fn change(definition: &mut Definition, name: &str, values: &[Variable]) -> std::result::Result<(), String> {
-    let time = &mut definition.time;
-    let as_rounds = |value: f64| if value.fract() == 0.0 { Some(value as u32) } else { None };
-    match (name, values) {
-        ("warmup_s", [Variable::Number(seconds)]) => time.warmup_s = *seconds,
-        ("measured_s", [Variable::Number(seconds)]) => time.measured_s = *seconds,
-        ("most_rounds", [Variable::Number(rounds)]) => {
-            time.most_rounds = Some(as_rounds(*rounds).ok_or("most_rounds: a whole number is needed")?);
-        }
-        ("warmup_s" | "measured_s" | "most_rounds", _) => {
-            return Err(format!("{name}: one number is needed"));
-        }
-        (name, [one]) if name != definition.axis => {
-            definition.sweep.remove(name);
-            definition.fixed.insert(name.to_owned(), one.clone());
-        }
-        (name, several) => {
-            definition.fixed.remove(name);
-            definition.sweep.insert(name.to_owned(), several.to_vec());
-        }
-    }
-    Ok(())
 }
 
 /// The options that the run in `folder` had.

@@ -1,9 +1,8 @@
 //! A run from its first slice to its last: order, progress, saving, failures, interruptions.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime};
 
 use super::networks::{NetworkSetting, Networks};
 use super::pool::{Pool, Wish};
@@ -21,7 +20,7 @@ use crate::plan::{ExperimentPlan, Slice};
 use crate::progress::{Progress, duration_text};
 use crate::quantity;
 use crate::report::number;
-use crate::result::{ExperimentRun, Point, Reading, Round, SCHEMA, ServerUsed, Setup};
+use crate::result::{ExperimentRun, Point, Round, ServerUsed, Setup};
 use crate::store::Store;
 
 /// How fast files are taken to be made, in bytes per second.
@@ -383,29 +382,5 @@ fn empty_run(
         configuration: String::new(),
         plaintext: candidate.is_plaintext(),
     });
-    ExperimentRun {
-        schema: SCHEMA.to_owned(),
-        name: definition.name.clone(),
-        definition: definition.text.clone(),
-        title: definition.title.clone(),
-        source: definition.source.clone(),
-        axis: definition.axis.clone(),
-        axis_is_logarithmic: definition.axis_is_logarithmic,
-        quantities: definition.quantities.clone(),
-        rounds_planned: definition.time.rounds,
-        setup,
-        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs(),
-        quick: options.quick,
-        command: options.command.clone(),
-        environment: BTreeMap::new(),
-        servers: servers.collect(),
-        points: Vec::new(),
-        skipped: Vec::new(),
-        published: definition.published.clone(),
-        targets: definition.targets.clone(),
-        changed: options.changed.clone(),
-        floor: Reading::default(),
-        warnings: Vec::new(),
-        incomplete: true,
-    }
+    definition.begin_run(definition.time.rounds, options, setup, servers.collect())
 }

@@ -1,15 +1,16 @@
 //! An experiment of streams as its file has it, and every variable that it can fix or sweep.
 
-use std::collections::BTreeMap;
-
 use linerate_faults::nearest;
 use serde::Deserialize;
 
-use crate::definition::written::{File, OF_STREAMS};
+use crate::definition::{
+    ExperimentFile,
+    written::{File, OF_STREAMS},
+};
 use crate::error::{Error, Result};
 use crate::network::{NetworkKind, Sending};
 use crate::quantity;
-use crate::result::{PublishedSeries, Target, Variable};
+use crate::result::Variable;
 use crate::run::networks::NetworkSetting;
 
 /// The programs that make streams, by the names that results have.
@@ -20,33 +21,16 @@ pub(crate) const SENDERS: &[&str] =
 const MOST_POINTS: usize = 2000;
 
 /// An experiment.
-#[derive(Clone, Debug)]
-pub struct StreamDefinition {
-    /// Its name.
-    pub name: String,
-    /// What it is about, in a sentence.
-    pub title: String,
-    pub(super) text: String,
-    pub(super) source: String,
-    pub(super) axis: String,
-    pub(super) axis_is_logarithmic: bool,
-    pub(super) quantities: Vec<String>,
-    pub(super) servers: Vec<String>,
-    pub(super) fixed: BTreeMap<String, Variable>,
-    pub(super) sweep: BTreeMap<String, Vec<Variable>>,
-    pub(super) time: StreamTime,
-    pub(super) published: Vec<PublishedSeries>,
-    pub(super) targets: Vec<Target>,
-}
+pub type StreamDefinition = ExperimentFile<StreamTime>;
 
 /// How long, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct StreamTime {
+pub struct StreamTime {
     /// The time of each round, in seconds.
-    pub(crate) measured_s: f64,
+    pub measured_s: f64,
     /// Rounds of each point.
-    pub(crate) rounds: u32,
+    pub rounds: u32,
 }
 
 /// What one run of streams is.
@@ -184,7 +168,7 @@ impl StreamDefinition {
         Ok(definition)
     }
 
-    fn of(mut written: File<StreamTime>, text: &str) -> std::result::Result<Self, String> {
+    fn of(written: File<StreamTime>, text: &str) -> std::result::Result<Self, String> {
         if written.kind.as_deref() != Some(OF_STREAMS) {
             let kind = written.kind.unwrap_or_default();
             return Err(format!("kind: \"{kind}\": an experiment of streams has \"{OF_STREAMS}\""));
@@ -192,21 +176,7 @@ impl StreamDefinition {
         if let Some(own) = written.own_servers.first() {
             return Err(format!("[[server]] \"{}\": streams have no servers of one's own", own.name));
         }
-        Ok(Self {
-            published: written.published()?,
-            targets: written.targets(),
-            name: written.name,
-            title: written.title,
-            text: text.to_owned(),
-            source: written.source,
-            axis: written.axis,
-            axis_is_logarithmic: written.axis_is_logarithmic,
-            quantities: written.quantities,
-            servers: written.servers,
-            fixed: written.load,
-            sweep: written.sweep,
-            time: written.time,
-        })
+        written.into_definition(text)
     }
 
     /// Looks for what cannot be.

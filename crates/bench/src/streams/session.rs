@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use linerate_suite::CipherSuite;
 
@@ -21,7 +21,7 @@ use crate::floor;
 use crate::progress::Progress;
 use crate::quantity;
 use crate::report::number;
-use crate::result::{ExperimentRun, Point, Reading, Round, SCHEMA, SealAndCopy, ServerUsed, Setup, Variable};
+use crate::result::{ExperimentRun, Point, Reading, Round, SealAndCopy, ServerUsed, Setup, Variable};
 use crate::run::networks::Networks;
 use crate::run::{Finished, Options, check_servers};
 use crate::secret;
@@ -496,53 +496,19 @@ fn empty_run(
         configuration: String::new(),
         plaintext: sender.is_plaintext(),
     });
-    ExperimentRun {
-        schema: SCHEMA.to_owned(),
-        name: definition.name.clone(),
-        definition: definition.text.clone(),
-        title: definition.title.clone(),
-        source: definition.source.clone(),
-        axis: definition.axis.clone(),
-        axis_is_logarithmic: definition.axis_is_logarithmic,
-        quantities: definition.quantities.clone(),
-        rounds_planned: definition.time.rounds,
-        setup: Setup {
-            address: options.address.to_string(),
-            server_cores: numbers(&cores.server),
-            client_cores: numbers(&cores.client),
-            client_hosts: options.clients.clone(),
-        },
-        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
-        quick: options.quick,
-        command: options.command.clone(),
-        floor: Reading::default(),
-        environment: linerate_environment::capture(),
-        servers: used.collect(),
-        points,
-        skipped,
-        published: definition.published.clone(),
-        targets: definition.targets.clone(),
-        changed: options.changed.clone(),
-        warnings: Vec::new(),
-        incomplete: true,
-    }
+    let setup = Setup {
+        address: options.address.to_string(),
+        server_cores: numbers(&cores.server),
+        client_cores: numbers(&cores.client),
+        client_hosts: options.clients.clone(),
+    };
+    let run = definition.begin_run(definition.time.rounds, options, setup, used.collect());
+    ExperimentRun { environment: linerate_environment::capture(), points, skipped, ..run }
 }
 
 /// What the command line changes of an experiment.
 pub(super) fn adjust(definition: &mut StreamDefinition, options: &Options) -> Result<()> {
-    for name in &options.servers {
-        if !definition.servers.contains(name) {
-            return Err(Error::Asked(format!(
-                "the experiment {} has no \"{name}\" (it has: {})",
-                definition.name,
-                definition.servers.join(", ")
-            )));
-        }
-    }
-    if !options.servers.is_empty() {
-        definition.servers.retain(|name| options.servers.contains(name));
-    }
-    definition.servers.retain(|name| !options.without.contains(name));
+    definition.choose_servers(options)?;
     if let Some(rounds) = options.rounds {
         definition.time.rounds = rounds;
     }
@@ -552,14 +518,7 @@ pub(super) fn adjust(definition: &mut StreamDefinition, options: &Options) -> Re
     for (name, values) in &options.changed {
         match (name.as_str(), values.as_slice()) {
             ("measured_s", [Variable::Number(seconds)]) => definition.time.measured_s = *seconds,
-            (name, [one]) if name != definition.axis => {
-                definition.sweep.remove(name);
-                definition.fixed.insert(name.to_owned(), one.clone());
-            }
-            (name, several) => {
-                definition.fixed.remove(name);
-                definition.sweep.insert(name.to_owned(), several.to_vec());
-            }
+            _ => definition.vary(name, values),
         }
     }
     definition.check().map_err(|reason| Error::Asked(format!("{}: {reason}", definition.name)))

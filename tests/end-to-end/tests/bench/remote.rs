@@ -7,10 +7,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use linerate_end_to_end::{linerate_binary, skip, wait_until};
+use tempfile::TempDir;
 
 use crate::{Bench, rounds};
-
-const NAME: &str = "load_comes_from_two_hosts_over_ssh_and_adds_up";
 
 /// An sshd of the test's own, with its own keys; ended when dropped.
 struct Sshd(Child);
@@ -19,6 +18,36 @@ impl Drop for Sshd {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// This machine as another one sees it.
+struct FarSide {
+    /// The command that reaches it.
+    ssh: String,
+    /// One of its addresses.
+    address: String,
+    _sshd: Sshd,
+    _folder: TempDir,
+}
+
+impl FarSide {
+    /// `None`, said loudly, where something is missing.
+    fn start(test: &str) -> Option<Self> {
+        if !Path::new("/usr/sbin/sshd").is_file() {
+            skip(test, "sshd is not installed (package openssh-server)");
+            return None;
+        }
+        let Some(address) = own_address() else {
+            skip(test, "this machine has no address but loopback's");
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let Some((sshd, ssh)) = sshd(folder.path()) else {
+            skip(test, "sshd of the test's own cannot be started or reached; what it said is above");
+            return None;
+        };
+        Some(Self { ssh, address, _sshd: sshd, _folder: folder })
     }
 }
 
@@ -83,16 +112,7 @@ fn own_address() -> Option<String> {
 #[test]
 fn load_comes_from_two_hosts_over_ssh_and_adds_up() {
     let _alone = Bench::alone();
-    if !Path::new("/usr/sbin/sshd").is_file() {
-        return skip(NAME, "sshd is not installed (package openssh-server)");
-    }
-    let Some(address) = own_address() else {
-        return skip(NAME, "this machine has no address but loopback's");
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let Some((_sshd, ssh)) = sshd(folder.path()) else {
-        return skip(NAME, "sshd of the test's own cannot be started or reached; what it said is above");
-    };
+    let Some(far) = FarSide::start("load_comes_from_two_hosts_over_ssh_and_adds_up") else { return };
     let small = Bench::new(
         r#"
 servers = ["linerate user", "linerate plaintext", "wrong"]
@@ -107,8 +127,16 @@ command = ["sh", "-c", "mkdir -p {folder}/other && head -c 100000 /dev/zero > {f
 "#,
     );
     let binary = linerate_binary().to_str().unwrap();
-    let hosts =
-        ["--clients", "127.0.0.1,localhost", "--client-binary", binary, "--ssh", &ssh, "--address", &address];
+    let hosts = [
+        "--clients",
+        "127.0.0.1,localhost",
+        "--client-binary",
+        binary,
+        "--ssh",
+        &far.ssh,
+        "--address",
+        &far.address,
+    ];
     let _ = small.run("out", &hosts).run().success();
     let result = small.result("out");
     assert_eq!(result["setup"]["client_hosts"].as_array().unwrap().len(), 2);
@@ -138,18 +166,8 @@ command = ["sh", "-c", "mkdir -p {folder}/other && head -c 100000 /dev/zero > {f
 /// The secret reaches the other machine by ssh's standard input, and is in no command line.
 #[test]
 fn streams_come_from_a_host_over_ssh() {
-    const NAME: &str = "streams_come_from_a_host_over_ssh";
     let _alone = Bench::alone();
-    if !Path::new("/usr/sbin/sshd").is_file() {
-        return skip(NAME, "sshd is not installed (package openssh-server)");
-    }
-    let Some(address) = own_address() else {
-        return skip(NAME, "this machine has no address but loopback's");
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let Some((_sshd, ssh)) = sshd(folder.path()) else {
-        return skip(NAME, "sshd of the test's own cannot be started or reached; what it said is above");
-    };
+    let Some(far) = FarSide::start("streams_come_from_a_host_over_ssh") else { return };
     let small = Bench::new("");
     let text = r#"
 kind = "streams"
@@ -163,7 +181,8 @@ time = { measured_s = 0.3, rounds = 1 }
 "#;
     fs::write(small.path("small.toml"), text).unwrap();
     let binary = linerate_binary().to_str().unwrap();
-    let hosts = ["--clients", "127.0.0.1", "--client-binary", binary, "--ssh", &ssh, "--address", &address];
+    let hosts =
+        ["--clients", "127.0.0.1", "--client-binary", binary, "--ssh", &far.ssh, "--address", &far.address];
     let _ = small.run("out", &hosts).run().success();
     let result = small.result("out");
     assert_eq!(result["setup"]["client_hosts"], serde_json::json!(["127.0.0.1"]));
@@ -173,7 +192,7 @@ time = { measured_s = 0.3, rounds = 1 }
     assert_eq!(rounds(&result, "linerate user").len(), 2);
     for point in result["points"].as_array().unwrap() {
         let command = point["client_command"].as_array().unwrap().last().unwrap().as_str().unwrap();
-        assert!(command.contains(&format!("stream {address}:")), "{command}");
+        assert!(command.contains(&format!("stream {}:", far.address)), "{command}");
         assert!(command.contains("--secret /dev/stdin"), "{command}");
     }
 }

@@ -139,16 +139,22 @@ fn fetch(stream: &mut TcpStream, expected: &[u8]) -> u64 {
     received.len() as u64
 }
 
-fn transfer_in_the_clear(name: &str, bursts: bool) -> Option<Seen> {
-    let link = link(name, bursts)?;
+/// A server in the clear, and a connection that has had the file once.
+fn connected_in_the_clear(link: &Link) -> (Site, Server, SocketAddr, TcpStream) {
     let site = site();
     let listen = format!("http://{SERVER}:0");
     let setup = ServerSetup::new().flag(site.path()).flags(["--listen", &listen, "--workers", "1"]);
     let server = link.start(setup);
     let address = server.listener("http", 0);
     let mut stream = link.at_client(|| connect(address)).expect("the server listens");
+    fetch(&mut stream, &pattern("file", FILE_BYTES));
+    (site, server, address, stream)
+}
+
+fn transfer_in_the_clear(name: &str, bursts: bool) -> Option<Seen> {
+    let link = link(name, bursts)?;
+    let (_site, server, address, mut stream) = connected_in_the_clear(&link);
     let expected = pattern("file", FILE_BYTES);
-    fetch(&mut stream, &expected);
     Some(measure(&link, &server, address, || (0..TIMES).map(|_| fetch(&mut stream, &expected)).sum()))
 }
 
@@ -229,14 +235,8 @@ fn throughput_over_tls_is_what_ss_saw() {
 #[test]
 fn retransmissions_are_those_that_ss_counted() {
     let Some(link) = link("retransmissions_are_those_that_ss_counted", false) else { return };
-    let site = site();
-    let listen = format!("http://{SERVER}:0");
-    let setup = ServerSetup::new().flag(site.path()).flags(["--listen", &listen, "--workers", "1"]);
-    let server = link.start(setup);
-    let address = server.listener("http", 0);
-    let mut stream = link.at_client(|| connect(address)).expect("the server listens");
+    let (_site, server, address, mut stream) = connected_in_the_clear(&link);
     let expected = pattern("file", FILE_BYTES);
-    fetch(&mut stream, &expected);
     let seen = measure(&link, &server, address, || {
         thread::scope(|scope| {
             let transfer = scope.spawn(|| (0..TIMES).map(|_| fetch(&mut stream, &expected)).sum());

@@ -80,7 +80,7 @@ fn text(order: &Order<'_>, folder: &Path) -> String {
         "set -eu
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 mkdir -p {folder}/mount
-{tlshd}mount -t nfs -o ro,vers=4.2,proto=tcp,port={port},nconnect={connections}{security} {address}:/ {folder}/mount >&2
+{tlshd}mount.nfs {address}:/ {folder}/mount -o ro,vers=4.2,proto=tcp,port={port},nconnect={connections}{security} >&2
 read_for() {{
     fio --name=nfs --filename={folder}/mount/{name} --readonly --direct=1 --rw={reads} --bs={read_bytes} --size={file_bytes} \\
         --ioengine={engine} --iodepth={depth} --numjobs={connections} --group_reporting --time_based \\

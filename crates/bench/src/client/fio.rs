@@ -209,7 +209,7 @@ mod tests {
         };
         let script = text(&order, Path::new("/run/it's"));
         for wanted in [
-            "-o ro,vers=4.2,proto=tcp,port=2050,nconnect=4,xprtsec=mtls 10.0.0.1:/ '/run/it'\\''s'/mount",
+            "mount.nfs 10.0.0.1:/ '/run/it'\\''s'/mount -o ro,vers=4.2,proto=tcp,port=2050,nconnect=4,xprtsec=mtls >&2",
             "--rw=randread --bs=4096 --size=1000000",
             "x509.truststore=/run/ca.pem\nx509.certificate=/run/me.pem\nx509.private_key=/run/me.key\nEND",
             "[ 1 = 0 ] || read_for 1 >&2",

@@ -7,13 +7,13 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use linerate_bench::statistics::Summary;
 
-use super::counted_guest::{CountedGuests, Limits, Said};
+use super::counted_guest::{CountedGuests, Limits, Mark, Said, Written};
 use super::wire::adapter::{Facts, Sent};
 use super::wire::tap;
 use super::{Line, Subject, Transfer, streams};
 use crate::linerate::{self, workspace};
 
-const LIMITS: Limits = Limits { seconds: 600, memory_mib: 2048 };
+const LIMITS: Limits = Limits { seconds: 1800, memory_mib: 2048 };
 
 /// Flags of `cargo xtask guest cost`.
 #[derive(Debug, Clone, clap::Args)]
@@ -48,6 +48,9 @@ pub(crate) struct Options {
     /// With `--streams`: only this I/O size, in bytes; may be repeated.
     #[arg(long, requires = "streams", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     io_size: Vec<u32>,
+    /// Also the bytes that are written to memory for each byte of body, by copies and ciphers: several times slower.
+    #[arg(long, conflicts_with = "streams")]
+    written: bool,
     /// Set by `--wire` itself: this process is alone in its network namespace.
     #[arg(long, hide = true)]
     in_namespace: bool,
@@ -56,7 +59,7 @@ pub(crate) struct Options {
 /// Counts, and prints a table for each kernel.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let workspace = workspace();
-    let guests = CountedGuests::prepare(&workspace)?;
+    let guests = CountedGuests::prepare(&workspace)?.counting_written(options.written);
     let kernels = match &options.kernel[..] {
         [] => guests.kernels()?,
         named => named.to_vec(),
@@ -128,6 +131,7 @@ impl Options {
         arguments.extend(self.senders.then(|| "--senders".into()));
         arguments.extend(self.nfs.then(|| "--nfs".into()));
         arguments.extend(self.streams.then(|| "--streams".into()));
+        arguments.extend(self.written.then(|| "--written".into()));
         arguments.extend(self.io_size.iter().flat_map(|size| ["--io-size".into(), size.to_string().into()]));
         arguments.extend(kernels.iter().flat_map(|kernel| ["--kernel".into(), kernel.into()]));
         arguments
@@ -169,7 +173,7 @@ impl Options {
 struct Count {
     /// How the guest sent, where the client was on the host.
     adapter: Option<Facts>,
-    control_lines: Vec<(Subject, Instructions)>,
+    control_lines: Vec<(Subject, Executed)>,
     transfers: Vec<Counted>,
     /// Transfers that are in no figure: TCP sent segments again.
     repeated: u32,
@@ -179,19 +183,23 @@ struct Count {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Counted {
     transfer: Transfer,
-    executed: Instructions,
+    executed: Executed,
 }
 
+/// Instructions, and what they wrote where that was counted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Instructions {
+struct Executed {
     user: u64,
     kernel: u64,
+    written: Option<Written>,
 }
 
 /// What was executed between two marks stands at the second.
 fn join(said: &Said) -> Result<Count> {
-    let mut pairs =
-        said.marks.chunks_exact(2).map(|pair| Instructions { user: pair[1].user, kernel: pair[1].kernel });
+    let mut pairs = said.marks.chunks_exact(2).map(|pair| {
+        let Mark { user, kernel, written, .. } = pair[1];
+        Executed { user, kernel, written }
+    });
     let mut count = Count::default();
     for line in said.output.lines() {
         let line = serde_json::from_str(line).with_context(|| format!("the guest said {line:?}"))?;
@@ -223,6 +231,8 @@ struct PerByte {
     whole: f64,
     /// Largest and smallest of `whole`, apart by so much of the median.
     spread: f64,
+    /// Bytes written to memory, by user space and the kernel, where they were counted.
+    written: Option<(f64, f64)>,
     /// Where the client is on the host.
     frames: Option<Frames>,
 }
@@ -238,12 +248,12 @@ struct Frames {
 
 impl Count {
     fn per_byte(&self, subject: Subject) -> Option<PerByte> {
-        let of = |count: fn(&Instructions) -> u64| -> Vec<f64> {
+        let of = |count: fn(&Executed) -> u64| -> Vec<f64> {
             let lines = self.control_lines(subject, count);
             let own = self.transfers.iter().filter(|one| one.transfer.subject == subject);
             own.map(|one| (count(&one.executed) as f64 - lines) / one.transfer.body_bytes as f64).collect()
         };
-        let whole = of(Instructions::whole);
+        let whole = of(Executed::whole);
         let median = Summary::of(&whole)?.median;
         let (low, high) =
             whole.iter().fold((f64::MAX, f64::MIN), |(low, high), &one| (low.min(one), high.max(one)));
@@ -252,12 +262,20 @@ impl Count {
             kernel: Summary::of(&of(|one| one.kernel))?.median,
             whole: median,
             spread: (high - low) / median,
+            written: self.counts_written().then_some((
+                Summary::of(&of(|one| one.written.map_or(0, |written| written.user)))?.median,
+                Summary::of(&of(|one| one.written.map_or(0, |written| written.kernel)))?.median,
+            )),
             frames: self.frames(subject),
         })
     }
 
+    fn counts_written(&self) -> bool {
+        self.transfers.iter().any(|one| one.executed.written.is_some())
+    }
+
     /// What the control lines of a transfer take: the median.
-    fn control_lines(&self, subject: Subject, count: fn(&Instructions) -> u64) -> f64 {
+    fn control_lines(&self, subject: Subject, count: fn(&Executed) -> u64) -> f64 {
         let own = self.control_lines.iter().filter(|(of, _)| *of == subject);
         let counts: Vec<f64> = own.map(|(_, executed)| count(executed) as f64).collect();
         Summary::of(&counts).map_or(0.0, |summary| summary.median)
@@ -282,7 +300,7 @@ impl Count {
 
     /// What has to be known of a count over the adapter.
     fn about(&self, adapter: &Facts) -> String {
-        let lines = Subject::ALL.map(|subject| self.control_lines(subject, Instructions::whole));
+        let lines = Subject::ALL.map(|subject| self.control_lines(subject, Executed::whole));
         let most = lines.into_iter().fold(0.0, f64::max);
         format!(
             "{}; {most:.0} instructions of control lines at most are subtracted from each transfer; {} transfers were \
@@ -299,9 +317,13 @@ impl Count {
             }
             None => ("whole machine", "", ""),
         };
+        let (written_columns, written_rule) = match self.counts_written() {
+            true => (" written by user | by kernel |", "---|---|"),
+            false => ("", ""),
+        };
         let mut text = format!(
-            "| instructions per byte, {counted} | user | kernel | both | spread | of nginx's, knfsd's, or of the copy |{columns}\n\
-             |---|---|---|---|---|---|{rule}\n"
+            "| instructions per byte, {counted} | user | kernel | both | spread | of nginx's, knfsd's, or of the copy |\
+             {written_columns}{columns}\n|---|---|---|---|---|---|{written_rule}{rule}\n"
         );
         for subject in Subject::ALL {
             let Some(cost) = self.per_byte(subject) else { continue };
@@ -311,8 +333,10 @@ impl Count {
             let frames = cost.frames.map_or_else(String::new, |frames| {
                 format!(" {:.0} | {:.0} |", frames.bytes, frames.received)
             });
+            let written =
+                cost.written.map_or_else(String::new, |(user, kernel)| format!(" {user:.2} | {kernel:.2} |"));
             text += &format!(
-                "| {} | {:.3} | {:.3} | {:.3} | {:.1} % | {ratio} |{frames}\n",
+                "| {} | {:.3} | {:.3} | {:.3} | {:.1} % | {ratio} |{written}{frames}\n",
                 subject.title(),
                 cost.user,
                 cost.kernel,
@@ -324,7 +348,7 @@ impl Count {
     }
 }
 
-impl Instructions {
+impl Executed {
     fn whole(&self) -> u64 {
         self.user + self.kernel
     }
@@ -379,6 +403,18 @@ mod tests {
     }
 
     #[test]
+    fn what_was_written_stands_beside_what_was_executed() {
+        let mut said = Said::of_test(&[transfer(Subject::NginxUser, None)], &[(3000, 1000)]);
+        said.marks[1].written = Some(Written { user: 1500, kernel: 2250 });
+        let text = join(&said).unwrap().text();
+        assert!(
+            text.contains("| of nginx's, knfsd's, or of the copy | written by user | by kernel |\n"),
+            "{text}"
+        );
+        assert!(text.contains("| 3.000 | 1.000 | 4.000 | 0.0 % |  | 1.50 | 2.25 |\n"), "{text}");
+    }
+
+    #[test]
     fn a_mark_too_few_or_too_many_is_no_result() {
         let one = [transfer(Subject::NginxPlain, None)];
         assert!(join(&Said::of_test(&one, &[])).is_err());
@@ -393,7 +429,7 @@ mod tests {
     fn medians_are_taken_of_each_column() {
         let transfer = Transfer { subject: Subject::NginxPlain, body_bytes: 10, sent: None };
         let transfers = [(10, 10), (40, 20), (20, 60)]
-            .map(|(user, kernel)| Counted { transfer, executed: Instructions { user, kernel } });
+            .map(|(user, kernel)| Counted { transfer, executed: Executed { user, kernel, written: None } });
         let count = Count { transfers: transfers.into(), ..Count::default() };
         let cost = count.per_byte(Subject::NginxPlain).unwrap();
         assert_eq!((cost.user, cost.kernel, cost.whole, cost.spread), (2.0, 2.0, 6.0, 1.0));

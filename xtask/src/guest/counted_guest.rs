@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 pub(crate) struct CountedGuests {
     workspace: PathBuf,
     plugin: PathBuf,
+    counts_written: bool,
     flags: Vec<OsString>,
 }
 
@@ -30,7 +31,7 @@ impl Said {
     /// is counted, too, and is to be in no result.
     pub(crate) fn of_test(lines: &[impl serde::Serialize], pairs: &[(u64, u64)]) -> Self {
         let output: Vec<String> = lines.iter().map(|line| serde_json::to_string(line).unwrap()).collect();
-        let mark = |(user, kernel)| Mark { user, kernel, adapter: 7 };
+        let mark = |(user, kernel)| Mark { user, kernel, adapter: 7, written: None };
         let marks = pairs.iter().flat_map(|&pair| [mark((9, 9)), mark(pair)]).collect();
         Self { output: output.join("\n"), marks }
     }
@@ -45,6 +46,17 @@ pub(crate) struct Mark {
     pub(crate) kernel: u64,
     /// What the software adapter did in the place of one of silicon.
     pub(crate) adapter: u64,
+    /// Bytes that were written to memory, where that was counted.
+    pub(crate) written: Option<Written>,
+}
+
+/// Bytes that were written to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// By user space.
+    pub(crate) user: u64,
+    /// By the kernel, without the software adapter.
+    pub(crate) kernel: u64,
 }
 
 impl CountedGuests {
@@ -62,7 +74,12 @@ impl CountedGuests {
         if !status.success() {
             bail!("guest/instructions/count.c does not compile ({status})");
         }
-        Ok(Self { workspace: workspace.to_owned(), plugin, flags: Vec::new() })
+        Ok(Self { workspace: workspace.to_owned(), plugin, counts_written: false, flags: Vec::new() })
+    }
+
+    /// The same, where the bytes that are written to memory are counted if so wanted: the guest is several times slower.
+    pub(crate) fn counting_written(self, counts_written: bool) -> Self {
+        Self { counts_written, ..self }
     }
 
     /// The same, started with these flags of guest/run.
@@ -92,6 +109,7 @@ impl CountedGuests {
         arguments: &[OsString],
     ) -> Result<Said> {
         let marks = self.plugin.with_file_name(format!("marks-{name}"));
+        let written = if self.counts_written { ",written=on" } else { "" };
         let this = std::env::current_exe().context("cannot find this program")?;
         // A guest without the program that asked for it would go on until its time is over.
         let output = Command::new("setpriv")
@@ -99,7 +117,7 @@ impl CountedGuests {
             .arg(self.workspace.join("guest/run"))
             .args(["--kernel", kernel, "--timeout", &limits.seconds.to_string()])
             .args(["--memory", &limits.memory_mib.to_string(), "--plugin"])
-            .arg(format!("{},out={}", self.plugin.display(), marks.display()))
+            .arg(format!("{},out={}{written}", self.plugin.display(), marks.display()))
             .args(&self.flags)
             .arg("--")
             .arg(this)
@@ -127,15 +145,20 @@ pub(crate) struct Limits {
     pub(crate) memory_mib: u32,
 }
 
-/// `mark 3 user 1200 kernel 3400 adapter 0`
+/// `mark 3 user 1200 kernel 3400 adapter 0`, and behind it `written-user 500 written-kernel 700` where that was counted.
 pub(super) fn parse_mark(line: &str) -> Result<Mark> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    match words[..] {
-        ["mark", _, "user", user, "kernel", kernel, "adapter", adapter] => {
-            Ok(Mark { user: user.parse()?, kernel: kernel.parse()?, adapter: adapter.parse()? })
+    let ["mark", _, "user", user, "kernel", kernel, "adapter", adapter, ref written @ ..] = words[..] else {
+        bail!("the plugin wrote {line:?}");
+    };
+    let written = match written {
+        [] => None,
+        ["written-user", user, "written-kernel", kernel] => {
+            Some(Written { user: user.parse()?, kernel: kernel.parse()? })
         }
         _ => bail!("the plugin wrote {line:?}"),
-    }
+    };
+    Ok(Mark { user: user.parse()?, kernel: kernel.parse()?, adapter: adapter.parse()?, written })
 }
 
 #[cfg(test)]
@@ -143,9 +166,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_three_counts() {
-        let mark = parse_mark("mark 3 user 1200 kernel 3400 adapter 56").unwrap();
-        assert_eq!(mark, Mark { user: 1200, kernel: 3400, adapter: 56 });
+    fn a_mark_is_three_counts_or_five() {
+        let counts = "mark 3 user 1200 kernel 3400 adapter 56";
+        let mark = Mark { user: 1200, kernel: 3400, adapter: 56, written: None };
+        assert_eq!(parse_mark(counts).unwrap(), mark);
+        let written = Some(Written { user: 500, kernel: 700 });
+        let with_written = format!("{counts} written-user 500 written-kernel 700");
+        assert_eq!(parse_mark(&with_written).unwrap(), Mark { written, ..mark });
+        assert!(parse_mark(&format!("{counts} written-user 500")).is_err());
         assert!(parse_mark("mark 1 user x kernel 1 adapter 0").is_err());
         assert!(parse_mark("mark 1 user 1 kernel 1").is_err());
     }

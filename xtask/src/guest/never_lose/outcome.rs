@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn the_servers_part_is_what_neither_client_nor_adapter_did() {
-        let mark = Mark { user: 700, kernel: 500, adapter: 300 };
+        let mark = Mark { user: 700, kernel: 500, adapter: 300, written: None };
         let spent = Spent { cpu_ns: 450, elapsed_ns: 2000 };
         let adapter = Counters { model_ns: 300, model_elsewhere_ns: 50, ..Counters::default() };
         // 50 of the client's 450 were the adapter's, which are in neither of the machine's counts.

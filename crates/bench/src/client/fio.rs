@@ -72,6 +72,8 @@ fn text(order: &Order<'_>, folder: &Path) -> String {
     let tlshd = order.ca.map_or_else(String::new, |ca| {
         tlshd::script(End::Client, folder, order.address.ip(), ca, order.identity) + "trap \"kill $!\" EXIT\n"
     });
+    // The kernel asks tlshd for a handshake, and gives up at once where that is not there yet: ESRCH, and the mount fails.
+    let attempts = if order.ca.is_some() { 40 } else { 1 };
     let folder = shell_quoted(&folder.to_string_lossy());
     let name = Files::names(workload).into_iter().next().unwrap_or_default();
     let reads = if workload.order == Some(ReadOrder::Random) { "randread" } else { "read" };
@@ -80,7 +82,12 @@ fn text(order: &Order<'_>, folder: &Path) -> String {
         "set -eu
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 mkdir -p {folder}/mount
-{tlshd}mount.nfs {address}:/ {folder}/mount -o ro,vers=4.2,proto=tcp,port={port},nconnect={connections}{security} >&2
+{tlshd}attempts={attempts}
+until mount.nfs {address}:/ {folder}/mount -o ro,vers=4.2,proto=tcp,port={port},nconnect={connections}{security} >&2; do
+    attempts=$((attempts - 1))
+    [ $attempts -gt 0 ] || exit 32
+    sleep 0.5
+done
 read_for() {{
     fio --name=nfs --filename={folder}/mount/{name} --readonly --direct=1 --rw={reads} --bs={read_bytes} --size={file_bytes} \\
         --ioengine={engine} --iodepth={depth} --numjobs={connections} --group_reporting --time_based \\
@@ -212,6 +219,7 @@ mod tests {
             "mount.nfs 10.0.0.1:/ '/run/it'\\''s'/mount -o ro,vers=4.2,proto=tcp,port=2050,nconnect=4,xprtsec=mtls >&2",
             "--rw=randread --bs=4096 --size=1000000",
             "x509.truststore=/run/ca.pem\nx509.certificate=/run/me.pem\nx509.private_key=/run/me.key\nEND",
+            "attempts=40\n",
             "[ 1 = 0 ] || read_for 1 >&2",
             "read_for 2 >",
         ] {
@@ -219,6 +227,7 @@ mod tests {
         }
         let clear = text(&Order { ca: None, identity: None, ..order }, Path::new("/run"));
         assert!(!clear.contains("tlshd") && !clear.contains("xprtsec"), "{clear}");
+        assert!(clear.contains("attempts=1\n"), "{clear}");
     }
 
     #[test]

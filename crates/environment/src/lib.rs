@@ -23,6 +23,7 @@ use linerate_os::facts::Fact;
 
 pub use files::{Files, value, words};
 pub use interfaces::{FOLDER as INTERFACES_FOLDER, Interfaces};
+pub use kernel::ZEROES_PAGES;
 pub use reading::Reading;
 
 /// A group of facts: what is asked, and the answer.

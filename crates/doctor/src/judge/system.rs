@@ -1,6 +1,6 @@
 //! Kernel, `tls` module, and what keeps this process from using them.
 
-use linerate_environment::Reading;
+use linerate_environment::{Reading, ZEROES_PAGES};
 use linerate_placement::Release;
 
 use crate::{
@@ -13,6 +13,7 @@ const GROUP: Group = Group::System;
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     findings.push(kernel(facts));
+    findings.extend(zeroed_pages(facts));
     findings.push(module(facts));
     findings.extend(statistics(facts));
     findings.push(network_namespace(facts));
@@ -35,6 +36,26 @@ fn kernel(facts: &Facts) -> Finding {
         ),
         (Ok(release), _) => Finding::ok(GROUP, "kernel.release", format!("Linux {release}{distribution}")),
         (Err(reason), _) => Finding::note(GROUP, "kernel.release", format!("not known: {reason}")),
+    }
+}
+
+/// What the kernel does with the pages of socket buffers before anything is copied into them.
+fn zeroed_pages(facts: &Facts) -> Option<Finding> {
+    const NAME: &str = "kernel.init_on_alloc";
+    match facts.told("kernel", ZEROES_PAGES) {
+        Ok("yes") => Some(Finding::note(
+            GROUP,
+            NAME,
+            "the kernel zeroes each page that it allocates (init_on_alloc, as Debian and Ubuntu configure it): what is \
+             copied into a socket is written twice; init_on_alloc=0 on the kernel's command line ends that, and a \
+             protection against faults of the kernel's own",
+        )),
+        Ok(_) => Some(Finding::ok(
+            GROUP,
+            NAME,
+            "pages are not zeroed before bytes are copied into them (init_on_alloc)",
+        )),
+        Err(_) => None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use linerate_engine::kernel::{Carried as KernelCarried, Objection};
-use linerate_environment::Reading;
+use linerate_environment::{Reading, ZEROES_PAGES};
 use linerate_os::adapter::{Beneath, Channels, Driver, FeatureState, Obstacle};
 use linerate_placement::Lack;
 use linerate_record::{Cipher, Combination, Version};
@@ -62,6 +62,7 @@ fn machine() -> Facts {
     for (group, fact, value) in [
         ("kernel", "release", "6.12.41+deb13-amd64"),
         ("kernel", "distribution", "Debian GNU/Linux 13 (trixie)"),
+        ("kernel", ZEROES_PAGES, "no"),
         ("cpu", "model", "AMD EPYC 9554"),
         ("cpu", "flags that matter", "aes pclmulqdq vaes"),
         ("cpu", "governor", "performance"),
@@ -480,6 +481,16 @@ fn agree(facts: &Facts, said: &mut [usize; 3]) {
         assert_eq!(text.contains("kernel yes"), by_kernel, "{text} {what}");
         assert!(text.starts_with("user yes") && can.of(Engine::User).lack().is_none());
     }
+}
+
+#[test]
+fn pages_that_are_zeroed_before_they_are_filled_are_written_twice() {
+    let mut facts = machine();
+    assert_eq!(found(&facts, "kernel.init_on_alloc").verdict, Verdict::Ok);
+    tell(&mut facts, "kernel", ZEROES_PAGES, "yes");
+    note(&facts, "kernel.init_on_alloc", "what is copied into a socket is written twice");
+    untell(&mut facts, "kernel", ZEROES_PAGES);
+    assert!(judge(&facts).iter().all(|finding| finding.name != "kernel.init_on_alloc"));
 }
 
 #[test]

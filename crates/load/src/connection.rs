@@ -16,7 +16,7 @@ use linerate_tls::{ClientHandshake, ClientKeySchedule, ConnectFailure, ConnectSt
 
 use crate::{
     fault::Fault,
-    wire::{self, First, LowWater, Outgoing},
+    wire::{Incoming, LowWater, Outgoing},
     workbench::Workbench,
 };
 
@@ -64,8 +64,7 @@ pub(crate) struct Connection {
     link: Link,
     began: Instant,
     outgoing: Outgoing,
-    /// The beginning of a record.
-    partial: Vec<u8>,
+    incoming: Incoming,
     walk: Walk,
     exchange: Option<Exchange>,
     requests: u64,
@@ -73,8 +72,6 @@ pub(crate) struct Connection {
     pub(crate) progressed: Instant,
     /// The last response was, nothing more is asked.
     closing: bool,
-    /// The server said that it will send no more.
-    close_notified: bool,
     /// The kernel said that the peer's end is under way: no short `recv` means that the socket is empty.
     end_is_near: bool,
     low_water: LowWater,
@@ -104,13 +101,12 @@ impl Connection {
             began: now,
             outgoing: Outgoing::default(),
             low_water: LowWater::default(),
-            partial: Vec::new(),
+            incoming: Incoming::default(),
             walk: Walk::default(),
             exchange: None,
             requests: 0,
             progressed: now,
             closing: false,
-            close_notified: false,
             end_is_near: false,
         }
     }
@@ -254,8 +250,8 @@ impl Connection {
 
     /// One `recv`, and what follows from it.
     fn receive_into(&mut self, buffer: &mut [u8], bench: &mut Workbench<'_>) -> Result<Received, Fault> {
-        let carried = self.partial.len();
-        buffer[..carried].copy_from_slice(&self.partial);
+        let carried = self.incoming.partial.len();
+        buffer[..carried].copy_from_slice(&self.incoming.partial);
         let room_bytes = if bench.run.discards { carried + discard::HEAD_READ_BYTES } else { buffer.len() };
         let room = &mut buffer[carried..room_bytes];
         let room_bytes = room.len();
@@ -264,7 +260,7 @@ impl Connection {
             Some(bytes) => bytes,
             None => return Ok(Received::Nothing),
         };
-        self.partial.clear();
+        self.incoming.partial.clear();
         bench.tally.totals.received_bytes += bytes as u64;
         let now = Instant::now();
         self.progressed = now;
@@ -287,7 +283,7 @@ impl Connection {
                 self.exchange.as_ref().and_then(|exchange| exchange.response.remaining_bytes());
             // A body takes more bytes on the wire than it has, less what is here of a record that is not whole.
             let certain_bytes = usize::try_from(remaining_bytes.unwrap_or(0)).unwrap_or(usize::MAX);
-            self.low_water.set(&self.socket, certain_bytes.saturating_sub(self.partial.len()))?;
+            self.low_water.set(&self.socket, certain_bytes.saturating_sub(self.incoming.partial.len()))?;
         }
         Ok(Received::Drained)
     }
@@ -331,38 +327,23 @@ impl Connection {
         }
     }
 
-    /// Opens all whole records in `wire` and keeps the rest for later.
+    /// Takes what all whole records in `wire` have, and keeps the rest for later.
     fn open_records(
         &mut self,
         wire: &mut [u8],
         bench: &mut Workbench<'_>,
         now: Instant,
     ) -> Result<(), Fault> {
-        let mut rest = wire;
-        while !self.close_notified {
-            let Link::Tls(channel) = &mut self.link else { return Ok(()) };
-            let (elapsed_ms, waiting_bytes) = (bench.elapsed_ms(now), self.outgoing.waiting_bytes());
-            let first = wire::open_first(channel, rest, elapsed_ms, &mut self.outgoing);
-            if self.outgoing.waiting_bytes() > waiting_bytes {
-                // An alert is a courtesy: what failed is told by `first`.
-                let sent = self.flush(bench);
-                if first.is_ok() {
-                    sent?;
-                }
-            }
-            match first? {
-                First::Partial(beginning) => {
-                    self.partial.extend_from_slice(beginning);
-                    break;
-                }
-                First::Opened(opened) => {
-                    self.close_notified = opened.is_close_notify;
-                    if !opened.data.is_empty() {
-                        self.take_plaintext(opened.data, bench, now)?;
-                    }
-                    rest = opened.rest;
-                }
-            }
+        let (mut rest, elapsed_ms) = (wire, bench.elapsed_ms(now));
+        while let Link::Tls(channel) = &mut self.link {
+            let sending = (&mut self.outgoing, &self.socket, &mut bench.tally.totals);
+            let next = self.incoming.next_data(channel, &mut rest, elapsed_ms, sending);
+            let next = next.map_err(|fault| match fault {
+                Fault::Socket(error) => self.broken(error),
+                fault => fault,
+            });
+            let Some(data) = next? else { break };
+            self.take_plaintext(data, bench, now)?;
         }
         Ok(())
     }
@@ -377,7 +358,7 @@ impl Connection {
             return Err(if self.requests > 1 { Fault::Stale } else { Fault::ClosedBeforeResponse });
         }
         // RFC 8446 6.1: without close_notify nobody knows whether the server meant to end there.
-        let is_in_order = matches!(self.link, Link::Plain) || self.close_notified;
+        let is_in_order = matches!(self.link, Link::Plain) || self.incoming.close_notified;
         if !self.finish_thrown_away(bench) {
             match &self.exchange {
                 Some(exchange) if exchange.response.ends_with_close() && is_in_order => {}

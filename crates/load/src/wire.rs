@@ -1,7 +1,7 @@
 //! What a connection does on its socket, whatever it speaks: it sends what waits, is woken for large pieces, and opens
 //! records.
 
-use std::io;
+use std::{io, mem};
 
 use linerate_os::socket::{self, Follows, Socket};
 use linerate_record::{AlertDescription, Channel, ContentType, Event, RecordHeader};
@@ -27,11 +27,6 @@ impl Outgoing {
     /// Whether all of it was sent.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
-    }
-
-    /// How much was not sent.
-    pub(crate) fn waiting_bytes(&self) -> usize {
-        self.bytes.len() - self.sent_bytes
     }
 
     /// To append to.
@@ -107,60 +102,63 @@ impl LowWater {
     }
 }
 
-/// A record that was opened in place.
-pub(crate) struct Opened<'wire> {
-    /// Its data; empty in any other record.
-    pub(crate) data: &'wire [u8],
-    /// The server will send no more.
-    pub(crate) is_close_notify: bool,
-    /// What follows it.
-    pub(crate) rest: &'wire mut [u8],
+/// Records as they come, opened in place.
+#[derive(Default)]
+pub(crate) struct Incoming {
+    /// The beginning of a record that is not whole.
+    pub(crate) partial: Vec<u8>,
+    /// The server said that it will send no more.
+    pub(crate) close_notified: bool,
 }
 
-/// What opening the first record of some bytes came to.
-pub(crate) enum First<'wire> {
-    /// It was opened.
-    Opened(Opened<'wire>),
-    /// It is not whole: these are its beginning.
-    Partial(&'wire [u8]),
-}
-
-/// Opens the first record in `wire`. What it has to be answered with goes to `outgoing`.
-///
-/// # Errors
-/// [`Fault::Record`], with the alert that tells the server in `outgoing`.
-pub(crate) fn open_first<'wire>(
-    channel: &mut Channel<ClientKeySchedule>,
-    wire: &'wire mut [u8],
-    elapsed_ms: u64,
-    outgoing: &mut Outgoing,
-) -> Result<First<'wire>, Fault> {
-    let header = RecordHeader::parse(wire, channel.incoming_layout()).map_err(Fault::Record)?;
-    let Some(header) = header.filter(|header| header.record_bytes() <= wire.len()) else {
-        return Ok(First::Partial(wire));
-    };
-    let (record, rest) = wire.split_at_mut(header.record_bytes());
-    let (mut data, mut is_close_notify) = (0..0, false);
-    match channel.receive(record, elapsed_ms) {
-        Ok(Event::Data(range)) => data = range,
-        Ok(Event::Nothing) => {}
-        Ok(Event::CloseNotify) => is_close_notify = true,
-        Ok(Event::KeyUpdate(_)) => {
-            if channel.owes_key_update() {
-                channel.prepare_sending(outgoing.buffer()).map_err(Fault::Record)?;
+impl Incoming {
+    /// The data of the next record in `wire` that has any, and `wire` behind it. What has to be answered is sent at once; the
+    /// beginning of a record is kept. Nothing is left once this gives `None`.
+    ///
+    /// # Errors
+    /// [`Fault::Record`], of which the server is told as far as it can be; [`Fault::Socket`] where an answer cannot be sent.
+    pub(crate) fn next_data<'wire>(
+        &mut self,
+        channel: &mut Channel<ClientKeySchedule>,
+        wire: &mut &'wire mut [u8],
+        elapsed_ms: u64,
+        (outgoing, socket, totals): (&mut Outgoing, &Socket, &mut Totals),
+    ) -> Result<Option<&'wire [u8]>, Fault> {
+        while !self.close_notified {
+            let rest = mem::take(wire);
+            let header = RecordHeader::parse(rest, channel.incoming_layout()).map_err(Fault::Record)?;
+            let Some(header) = header.filter(|header| header.record_bytes() <= rest.len()) else {
+                self.partial.extend_from_slice(rest);
+                break;
+            };
+            let (record, behind) = rest.split_at_mut(header.record_bytes());
+            *wire = behind;
+            match channel.receive(record, elapsed_ms) {
+                Ok(Event::Data(range)) if range.is_empty() => {}
+                Ok(Event::Data(range)) => return Ok(Some(&record[range])),
+                Ok(Event::Nothing) => {}
+                Ok(Event::CloseNotify) => self.close_notified = true,
+                Ok(Event::KeyUpdate(_)) => {
+                    if channel.owes_key_update() {
+                        channel.prepare_sending(outgoing.buffer()).map_err(Fault::Record)?;
+                    }
+                    outgoing.send(socket, totals).map_err(Fault::Socket)?;
+                }
+                Ok(Event::RenegotiationRefused) => {
+                    let refusal = channel.alert(AlertDescription::NoRenegotiation, outgoing.buffer());
+                    refusal.map_err(Fault::Record)?;
+                    outgoing.send(socket, totals).map_err(Fault::Socket)?;
+                }
+                Err(fault) => {
+                    if let Some(description) = fault.alert() {
+                        // The fault is what counts, whether or not the server can be told.
+                        let _ = channel.alert(description, outgoing.buffer());
+                        let _ = outgoing.send(socket, totals);
+                    }
+                    return Err(Fault::Record(fault));
+                }
             }
         }
-        Ok(Event::RenegotiationRefused) => {
-            let refusal = channel.alert(AlertDescription::NoRenegotiation, outgoing.buffer());
-            refusal.map_err(Fault::Record)?;
-        }
-        Err(fault) => {
-            if let Some(description) = fault.alert() {
-                // The fault is what counts, whether or not the server can be told.
-                let _ = channel.alert(description, outgoing.buffer());
-            }
-            return Err(Fault::Record(fault));
-        }
+        Ok(None)
     }
-    Ok(First::Opened(Opened { data: &record[data], is_close_notify, rest }))
 }

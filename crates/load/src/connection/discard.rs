@@ -98,8 +98,8 @@ impl Connection {
         let received = self.discard(usize::MAX, bench)?;
         if let (Received::Bytes(bytes), Some(exchange)) = (&received, &mut self.exchange) {
             let before = exchange.thrown_away_body_bytes();
-            exchange.thrown_away_bytes += *bytes as u64 + self.partial.len() as u64;
-            self.partial.clear();
+            exchange.thrown_away_bytes += *bytes as u64 + self.incoming.partial.len() as u64;
+            self.incoming.partial.clear();
             bench.tally.totals.body_bytes += exchange.thrown_away_body_bytes() - before;
         }
         Ok(received)
@@ -132,36 +132,36 @@ impl Connection {
         }
         let Link::Tls(channel) = &self.link else { return Ok(Received::Nothing) };
         let layout = channel.incoming_layout();
-        let held_bytes = self.partial.len();
-        let header = RecordHeader::parse(&self.partial, layout).map_err(Fault::Record)?;
+        let held_bytes = self.incoming.partial.len();
+        let header = RecordHeader::parse(&self.incoming.partial, layout).map_err(Fault::Record)?;
         let wanted_bytes = header.map_or(linerate_record::HEADER_BYTES, RecordHeader::record_bytes);
-        self.partial.resize(wanted_bytes, 0);
-        let received = socket::receive(&self.socket, &mut self.partial[held_bytes..]);
+        self.incoming.partial.resize(wanted_bytes, 0);
+        let received = socket::receive(&self.socket, &mut self.incoming.partial[held_bytes..]);
         let bytes = match self.received(received) {
             Ok(Some(bytes @ 1..)) => bytes,
             other => {
-                self.partial.truncate(held_bytes);
+                self.incoming.partial.truncate(held_bytes);
                 return Ok(if other?.is_some() { Received::End } else { Received::Nothing });
             }
         };
-        self.partial.truncate(held_bytes + bytes);
+        self.incoming.partial.truncate(held_bytes + bytes);
         bench.tally.totals.received_bytes += bytes as u64;
         self.progressed = Instant::now();
-        let Some(header) = RecordHeader::parse(&self.partial, layout).map_err(Fault::Record)? else {
+        let Some(header) = RecordHeader::parse(&self.incoming.partial, layout).map_err(Fault::Record)? else {
             return Ok(Received::Bytes(bytes));
         };
-        if self.partial.len() == header.record_bytes() {
-            let mut record = std::mem::take(&mut self.partial);
+        if self.incoming.partial.len() == header.record_bytes() {
+            let mut record = std::mem::take(&mut self.incoming.partial);
             self.open_records(&mut record, bench, self.progressed)?;
             record.clear();
-            self.partial = record;
-        } else if self.partial.len() == linerate_record::HEADER_BYTES
+            self.incoming.partial = record;
+        } else if self.incoming.partial.len() == linerate_record::HEADER_BYTES
             && header.record_bytes() > OPENED_RECORD_BYTES
         {
             let plaintext_bytes = (header.record_bytes().saturating_sub(layout.overhead_bytes())) as u64;
             let announced = self.exchange.as_ref().and_then(|exchange| exchange.response.remaining_bytes());
             if announced.is_some_and(|remaining| remaining >= plaintext_bytes) {
-                self.partial.clear();
+                self.incoming.partial.clear();
                 self.walk = Walk { skip_bytes: header.body_bytes, plaintext_bytes };
             } else if announced.is_some_and(|remaining| remaining > 0) {
                 return Err(Fault::Response(ResponseFault("more bytes than the head announced")));

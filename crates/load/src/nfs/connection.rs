@@ -19,7 +19,7 @@ use crate::{
     response_fault::ResponseFault,
     tally::Tally,
     verify::{Compared, Source},
-    wire::{self, First, LowWater, Outgoing},
+    wire::{Incoming, LowWater, Outgoing},
 };
 
 /// Received with one `recv`.
@@ -105,13 +105,11 @@ pub(super) struct Connection {
     link: Link,
     conversation: Conversation<Instant>,
     outgoing: Outgoing,
-    /// The beginning of a TLS record.
-    partial: Vec<u8>,
+    incoming: Incoming,
     began: Instant,
     /// When something last came or went.
     progressed: Instant,
     first_byte: Instant,
-    close_notified: bool,
     low_water: LowWater,
     /// READs that ended since they were taken by [`Self::take_ended`].
     ended: u64,
@@ -129,11 +127,10 @@ impl Connection {
             link: Link::Connecting,
             conversation: Conversation::new(subject),
             outgoing: Outgoing::default(),
-            partial: Vec::new(),
+            incoming: Incoming::default(),
             began: now,
             progressed: now,
             first_byte: now,
-            close_notified: false,
             low_water: LowWater::default(),
             ended: 0,
             put_off: Vec::new(),
@@ -269,8 +266,8 @@ impl Connection {
         target: &Target,
         bench: &mut Bench,
     ) -> Result<Option<(usize, bool)>, Fault> {
-        let carried = self.partial.len();
-        buffer[..carried].copy_from_slice(&self.partial);
+        let carried = self.incoming.partial.len();
+        buffer[..carried].copy_from_slice(&self.incoming.partial);
         let room_bytes = buffer.len() - carried;
         let bytes = match socket::receive(&self.socket, &mut buffer[carried..]) {
             Ok(0) => return Err(self.closed()),
@@ -278,7 +275,7 @@ impl Connection {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(Fault::Socket(error)),
         };
-        self.partial.clear();
+        self.incoming.partial.clear();
         bench.tally.totals.received_bytes += bytes as u64;
         let now = Instant::now();
         self.progressed = now;
@@ -293,7 +290,7 @@ impl Connection {
         }
         let is_drained = bytes < room_bytes;
         if is_drained {
-            let certain_bytes = self.conversation.certain_bytes().saturating_sub(self.partial.len());
+            let certain_bytes = self.conversation.certain_bytes().saturating_sub(self.incoming.partial.len());
             self.low_water.set(&self.socket, certain_bytes)?;
         }
         Ok(Some((bytes, is_drained)))
@@ -330,7 +327,7 @@ impl Connection {
         }
     }
 
-    /// Opens all whole records in `wire` and keeps the rest for later.
+    /// Takes what all whole records in `wire` have, and keeps the rest for later.
     fn open_records(
         &mut self,
         wire: &mut [u8],
@@ -338,31 +335,12 @@ impl Connection {
         bench: &mut Bench,
         now: Instant,
     ) -> Result<(), Fault> {
-        let mut rest = wire;
-        while !self.close_notified {
-            let Link::Tls(channel) = &mut self.link else { return Ok(()) };
-            let (elapsed_ms, waiting_bytes) = (bench.elapsed_ms(now), self.outgoing.waiting_bytes());
-            let first = wire::open_first(channel, rest, elapsed_ms, &mut self.outgoing);
-            if self.outgoing.waiting_bytes() > waiting_bytes {
-                // An alert is a courtesy: what failed is told by `first`.
-                let sent = self.flush(bench);
-                if first.is_ok() {
-                    sent?;
-                }
-            }
-            match first? {
-                First::Partial(beginning) => {
-                    self.partial.extend_from_slice(beginning);
-                    break;
-                }
-                First::Opened(opened) => {
-                    self.close_notified = opened.is_close_notify;
-                    if !opened.data.is_empty() {
-                        self.take_plaintext(opened.data, target, bench, now)?;
-                    }
-                    rest = opened.rest;
-                }
-            }
+        let (mut rest, elapsed_ms) = (wire, bench.elapsed_ms(now));
+        while let Link::Tls(channel) = &mut self.link {
+            let sending = (&mut self.outgoing, &self.socket, &mut bench.tally.totals);
+            let next = self.incoming.next_data(channel, &mut rest, elapsed_ms, sending);
+            let Some(data) = next? else { break };
+            self.take_plaintext(data, target, bench, now)?;
         }
         Ok(())
     }

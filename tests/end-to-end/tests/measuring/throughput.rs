@@ -237,18 +237,26 @@ fn retransmissions_are_those_that_ss_counted() {
     let Some(link) = link("retransmissions_are_those_that_ss_counted", false) else { return };
     let (_site, server, address, mut stream) = connected_in_the_clear(&link);
     let expected = pattern("file", FILE_BYTES);
+    let at_first = link.acknowledged(address);
     let seen = measure(&link, &server, address, || {
         thread::scope(|scope| {
             let transfer = scope.spawn(|| (0..TIMES).map(|_| fetch(&mut stream, &expected)).sum());
-            // What is on its way when the link breaks is lost. Again, until some of it was the server's.
-            for _ in 0..50 {
-                if transfer.is_finished() || link.acknowledged(address).retransmitted > 0 {
-                    break;
-                }
+            // What is on its way when the link breaks is lost. Again, until some of it was the server's; each time only when
+            // the transfer goes on: a link that breaks under every attempt doubles the wait for the next, beyond any patience.
+            loop {
+                let before = link.acknowledged(address);
                 link.set_up(false);
                 thread::sleep(Duration::from_millis(300));
                 link.set_up(true);
-                thread::sleep(Duration::from_millis(2));
+                let mut sent_again = false;
+                wait_until("the transfer goes on", || {
+                    let now = link.acknowledged(address);
+                    sent_again = now.retransmitted > at_first.retransmitted;
+                    sent_again || now.bytes > before.bytes || transfer.is_finished()
+                });
+                if sent_again || transfer.is_finished() {
+                    break;
+                }
             }
             transfer.join().expect("a whole transfer")
         })

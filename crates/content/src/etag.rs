@@ -75,6 +75,7 @@ mod tests {
             length_bytes: 0x1234,
             modified: time,
             changed: time,
+            has_name: true,
         }
     }
 

@@ -40,6 +40,9 @@ pub(crate) struct Facts {
     pub(crate) length_bytes: u64,
     pub(crate) modified: FileTime,
     pub(crate) changed: FileTime,
+    /// Whether a name leads to it. Nothing else tells that a file was removed in the very tick in which it was last changed: until
+    /// Linux 6.13 the times of files go by ticks, of up to 10 ms.
+    pub(crate) has_name: bool,
 }
 
 impl Facts {
@@ -63,6 +66,25 @@ impl Facts {
             length_bytes: u64::try_from(stat.st_size).unwrap_or(0),
             modified: FileTime { unix_seconds: stat.st_mtime as i64, nanoseconds: stat.st_mtime_nsec as u32 },
             changed: FileTime { unix_seconds: stat.st_ctime as i64, nanoseconds: stat.st_ctime_nsec as u32 },
+            has_name: stat.st_nlink > 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removed_file_is_another_whatever_its_times_say() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, "text").unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        let before = Facts::of(&file).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        // As where the times of files go by ticks.
+        let removed = Facts { changed: before.changed, ..Facts::of(&file).unwrap() };
+        assert_ne!(removed, before);
     }
 }

@@ -146,15 +146,25 @@ mod tests {
 
     const LENGTH_BYTES: usize = (1 << 20) + 77;
 
-    /// A file on a file system that can forget it, and its path. The build folder is on one more often than /tmp.
+    /// A file on a file system that can forget it, and its path. The build folder is on one more often than /tmp, but may be an
+    /// overlay, whose reads cannot be asked not to wait.
     fn file() -> (File, PathBuf) {
-        let folder = std::env::current_exe().expect("its own path");
+        let program = std::env::current_exe().expect("its own path");
         let name = format!("residency-{}-{:?}", std::process::id(), std::thread::current().id());
-        let path = folder.with_file_name(name);
-        std::fs::write(&path, vec![5; LENGTH_BYTES]).expect("room for it");
-        let file = File::open(&path).expect("it opens");
-        rustix::fs::fsync(&file).expect("it is written");
-        (file, path)
+        let at = |path: PathBuf| {
+            std::fs::write(&path, vec![5; LENGTH_BYTES]).expect("room for it");
+            let file = File::open(&path).expect("it opens");
+            rustix::fs::fsync(&file).expect("it is written");
+            (file, path)
+        };
+        let (file, path) = at(program.with_file_name(&name));
+        match read_resident(&file, &mut [IoSliceMut::new(&mut [0])], 0) {
+            Ok(ResidentRead::Unsupported) => {
+                std::fs::remove_file(path).expect("it was there");
+                at(std::env::temp_dir().join(name))
+            }
+            _ => (file, path),
+        }
     }
 
     fn is_resident(witness: Witness, file: &File, mapping: &Mapping, range: Range<usize>) -> bool {

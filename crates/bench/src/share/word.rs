@@ -22,7 +22,8 @@ pub enum Secret {
 }
 
 /// Folders whose files are the same on many machines.
-const OF_THE_SYSTEM: [&str; 8] = ["/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/proc/", "/sys/", "/dev/"];
+const OF_THE_SYSTEM: [&str; 9] =
+    ["/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/boot/", "/proc/", "/sys/", "/dev/"];
 
 /// Homes below one of these.
 const HOMES_OF_THE_SYSTEM: [&str; 1] = ["/usr/home/"];
@@ -133,7 +134,9 @@ fn is_named_home(word: &str) -> bool {
 
 /// Whether a path says nothing about the machine that it is on.
 pub(super) fn is_of_the_system(path: &str) -> bool {
-    let below = |folders: &[&str]| folders.iter().any(|folder| path.starts_with(folder));
+    let below = |folders: &[&str]| {
+        folders.iter().any(|folder| path.starts_with(folder) || folder.strip_suffix('/') == Some(path))
+    };
     below(&OF_THE_SYSTEM) && !below(&HOMES_OF_THE_SYSTEM)
 }
 
@@ -195,6 +198,7 @@ mod tests {
     #[test]
     fn paths_of_the_system_stay() {
         assert!(is_of_the_system("/usr/sbin/nginx") && is_of_the_system("/proc/net/tls_stat"));
+        assert!(is_of_the_system("/boot") && !is_of_the_system("/boots") && !is_of_the_system("/usr/home"));
         assert!(!is_of_the_system("/usr/home/alice/x") && !is_of_the_system("/srv/media"));
         assert!(is_path("/srv") && is_path("~/x") && is_path("~alice") && !is_path("s/GB") && !is_path("/"));
         assert!(is_made_by_the_bench("/2000000000-0.bin") && !is_made_by_the_bench("/alice-0.bin"));

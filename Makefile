@@ -4,6 +4,7 @@
 #   make test                                              everything that must hold before a change lands
 #   make test-all                                          the same and the long tests that a short one stands for: hours
 #   make guest-test [ARGS="--kernel 6.12 NAME"]            its part that needs kernel TLS: in guests, see guest/README.md
+#   make test-aarch64 [ARGS="--package linerate-record"]   tests on 64-bit ARM: in a guest with a kernel of that kind
 #   make nic [ARGS=6.12]                                   the software adapter (nic/README.md), for the guests' kernels
 #   make fuzz [TARGET=request] [TIME=600]                  fuzz one target, or all, TIME seconds each
 #   make hostile [ARGS="logs disks --ipv4"]              fault programs beside nginx, the long form: docs/RELIABILITY.md
@@ -17,7 +18,7 @@
 #   make release [ARGS="deb image"]                        what is published of it, into target/dist
 #   make SETUP=no ...                                      never install a system package, only name it
 
-.PHONY: serve test test-all guest-test nic fuzz hostile conformance pynfs careful mutants readme-figures report version release
+.PHONY: serve test test-all guest-test test-aarch64 nic fuzz hostile conformance pynfs careful mutants readme-figures report version release
 .DEFAULT_GOAL := test
 
 export DIR TARGET TIME SETUP EXPERIMENT TLSFUZZER PYNFS PYTHON ONLY FAMILY PACKAGE ROUNDS EACH CACHE VERSION
@@ -33,6 +34,9 @@ test-all:
 
 guest-test:
 	@scripts/guest-test.sh $(ARGS)
+
+test-aarch64:
+	@scripts/test-aarch64.sh $(ARGS)
 
 nic:
 	@scripts/packages.sh guest

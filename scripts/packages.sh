@@ -5,6 +5,7 @@
 #   scripts/packages.sh build    what the compiler needs; exits 3 where that cannot be had
 #   scripts/packages.sh test     what tests use; where one cannot be had, its tests are skipped by name
 #   scripts/packages.sh guest    what boots a kernel with kernel TLS (guest/); without it those tests are skipped
+#   scripts/packages.sh aarch64  what compiles for 64-bit ARM; without it the tests there are skipped
 #   scripts/packages.sh hostile  what `make hostile` compares with; without it linerate is alone in its table
 #   scripts/packages.sh peers    what `linerate bench` compares with and measures by
 #
@@ -54,6 +55,9 @@ programs_for() {
         echo 'cc|gcc libc6-dev|the same'
         echo 'ip|iproute2|its tests, in network namespaces'
         echo 'ethtool|ethtool|its counters' ;;
+    aarch64)
+        if ! grep -qs '^ID=debian' /etc/os-release || [ "$(uname -m)" != x86_64 ]; then return; fi
+        echo 'aarch64-linux-gnu-gcc|gcc-aarch64-linux-gnu libc6-dev-arm64-cross|the compiler and linker for 64-bit ARM' ;;
     hostile) echo 'nginx|nginx|the server beside it' ;;
     peers)
         echo 'nginx|nginx|the server to compare with'
@@ -61,7 +65,7 @@ programs_for() {
         echo 'ip|iproute2|the network namespace'
         echo 'debootstrap|debootstrap|nginx on a newer OpenSSL' ;;
     *)
-        echo "usage: $0 make|build|test|guest|hostile|peers" >&2
+        echo "usage: $0 make|build|test|guest|aarch64|hostile|peers" >&2
         exit 2 ;;
     esac
 }
@@ -168,6 +172,6 @@ if [ ${#missing[@]} = 0 ]; then exit 0; fi
     fi
 } >&2
 case $purpose in
-test | guest | hostile) ;;
+test | guest | aarch64 | hostile) ;;
 *) exit 3 ;;
 esac

@@ -89,6 +89,9 @@ step "dashboard and alert rules" scripts/check-monitoring.sh
 step "conversations on tlslite-ng" timeout 600 scripts/conversations.sh
 if [ -n "${LINERATE_TEST_ALL:-}" ]; then guests_take_seconds=21600; else guests_take_seconds=2700; fi
 step "kernel TLS, in guests" timeout "$guests_take_seconds" scripts/guest-test.sh
+# The whole of it is half an hour. What differs most between machines: the record layer, the engines, the system calls.
+if [ -n "${LINERATE_TEST_ALL:-}" ]; then on_arm=(); else on_arm=(--package linerate-record --package linerate-engine --package linerate-os); fi
+step "64-bit ARM, in a guest" timeout 3600 scripts/test-aarch64.sh "${on_arm[@]}"
 step "fuzz smoke" cargo_test --test fuzz_smoke -- --nocapture
 if [ -n "${LINERATE_TEST_ALL:-}" ]; then
     step "fault programs, their long form" scripts/hostile.sh

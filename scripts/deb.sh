@@ -2,20 +2,25 @@
 # Packs a program that cargo has built into a Debian package, and prints the package's path. Exits 77 where debhelper
 # cannot be had. The same program, commit and debhelper give the same bytes.
 #
-#   scripts/deb.sh [--binary FILE] [--output FOLDER] [--version VERSION]
+#   scripts/deb.sh [--binary FILE] [--output FOLDER] [--version VERSION] [--architecture NAME --libraries FOLDER --says FILE]
 #
-# FILE is target/release/linerate unless told otherwise, FOLDER target/deb, VERSION the workspace's with -1.
+# FILE is target/release/linerate unless told otherwise, FOLDER target/deb, VERSION the workspace's with -1. A program for another
+# architecture than this machine's (NAME, as Debian calls it) is linked with the libraries in FOLDER (scripts/arm64-libraries.sh), and
+# does not run here: --says is one that does, and prints the manual page and completions.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=${CARGO_TARGET_DIR:-target}
-binary=$target/release/linerate output=$target/deb version=
+binary=$target/release/linerate output=$target/deb version='' architecture='' libraries='' says=''
 while [ $# -gt 0 ]; do
     case $1 in
     --binary) binary=$2 ;;
     --output) output=$2 ;;
     --version) version=$2 ;;
+    --architecture) architecture=$2 ;;
+    --libraries) libraries=$(realpath "$2") ;;
+    --says) says=$2 ;;
     *)
-        echo "usage: $0 [--binary FILE] [--output FOLDER] [--version VERSION]" >&2
+        echo "usage: $0 [--binary FILE] [--output FOLDER] [--version VERSION] [--architecture NAME --libraries FOLDER --says FILE]" >&2
         exit 2 ;;
     esac
     shift 2
@@ -52,10 +57,11 @@ for kind in service socket sysusers logrotate; do
         "deploy/linerate.$kind" >"$room/debian/linerate.$kind"
 done
 sed -i 's|/etc/\(modules-load.d\)|/usr/lib/\1|' "$room/linerate.conf"
-"$binary" man >"$room/linerate.1"
-"$binary" completions bash >"$room/completions/linerate"
-"$binary" completions zsh >"$room/completions/_linerate"
-"$binary" completions fish >"$room/completions/linerate.fish"
+says=$(realpath "${says:-$binary}")
+"$says" man >"$room/linerate.1"
+"$says" completions bash >"$room/completions/linerate"
+"$says" completions zsh >"$room/completions/_linerate"
+"$says" completions fish >"$room/completions/linerate.fish"
 cat >"$room/debian/changelog" <<END
 linerate ($version) unstable; urgency=medium
 
@@ -65,11 +71,12 @@ linerate ($version) unstable; urgency=medium
 END
 
 log=$output/debhelper.log
-if ! (cd "$room" && debian/rules binary) >"$log" 2>&1; then
+if [ -z "$architecture" ]; then architecture=$(dpkg-architecture --query DEB_HOST_ARCH); fi
+if ! (cd "$room" && LINERATE_LIBRARIES=$libraries dpkg-architecture --host-arch "$architecture" --command debian/rules binary) >"$log" 2>&1; then
     tail -n 20 "$log" >&2
     echo "the package was not made; log: $log" >&2
     exit 1
 fi
-package=linerate_${version}_$(dpkg-architecture --query DEB_HOST_ARCH).deb
+package=linerate_${version}_$architecture.deb
 rm -rf "$room"
 echo "$output/$package"

@@ -76,7 +76,8 @@ def libraries(program, sysroot, triple):
 
 def stripped(program):
     """The program without symbols, by the objcopy that knows its architecture."""
-    tool = "strip" if architecture(program)[0] == architecture(Path(sys.executable).resolve())[0] else "llvm-strip"
+    name, triple = architecture(program)
+    tool = "strip" if name == architecture(Path(sys.executable).resolve())[0] else f"{triple}-strip"
     output = program.with_suffix(".stripped")
     try:
         subprocess.run([tool, "-o", output, program], check=True, capture_output=True)

@@ -3,18 +3,18 @@
 # program (musl), the Helm chart, lists of parts (CycloneDX) and checksums. Of a clean checkout, so that the commit says what it
 # is made of. Exits 1 if a part cannot be made.
 #
-#   scripts/release.sh [PART...]     deb, image, static, chart; all of them unless told otherwise. And freebsd, where it is asked for:
-#                                    a program that was never run there (docs/FREEBSD.md)
+#   scripts/release.sh [PART...]     deb, image, static, chart, and arm64 (deb and image for 64-bit ARM); all of them unless told
+#                                    otherwise. And freebsd, where it is asked for: a program that was never run there
+#                                    (docs/FREEBSD.md)
 #
 # Before: `make version VERSION=X.Y.Z`, commit, tag vX.Y.Z. The workflow .github/workflows/release.yml runs this for a tag.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
 parts=("$@")
-if [ ${#parts[@]} = 0 ]; then parts=(deb image static chart); fi
+if [ ${#parts[@]} = 0 ]; then parts=(deb image arm64 static chart); fi
 target=${CARGO_TARGET_DIR:-target}
 output=$target/dist
-triple=x86_64-unknown-linux-musl
 
 fail() {
     echo "release: $*" >&2
@@ -34,12 +34,12 @@ mkdir -p "$output"
 is_wanted() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 for part in "${parts[@]}"; do
     case $part in
-    deb | image | static | chart | freebsd) ;;
-    *) fail "there is no part $part; there are deb, image, static, chart, freebsd" ;;
+    deb | image | arm64 | static | chart | freebsd) ;;
+    *) fail "there is no part $part; there are deb, image, arm64, static, chart, freebsd" ;;
     esac
 done
 
-if is_wanted deb || is_wanted image; then
+if is_wanted deb || is_wanted image || is_wanted arm64; then
     cargo build --release --locked --package linerate
     program=$target/release/linerate
     scripts/sbom.py --program "$program" "$output/linerate-$version.cdx.json"
@@ -51,7 +51,23 @@ fi
 if is_wanted image; then
     python3 scripts/image.py --binary "$program" --output "$output" --sbom "$output/linerate-$version.cdx.json"
 fi
+if is_wanted arm64; then
+    triple=aarch64-unknown-linux-gnu
+    command -v aarch64-linux-gnu-gcc >/dev/null || fail "arm64: the cross compiler is missing (scripts/packages.sh aarch64)"
+    if command -v rustup >/dev/null; then rustup target add "$triple"; fi
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+        cargo build --release --locked --package linerate --target "$triple"
+    libraries=$(scripts/arm64-libraries.sh) || fail "arm64: its C library cannot be had"
+    list=$output/linerate-$version-arm64.cdx.json
+    scripts/sbom.py --target "$triple" --packages "$libraries/packages" "$list"
+    stripped=$target/$triple/release/linerate.stripped
+    aarch64-linux-gnu-strip -o "$stripped" "$target/$triple/release/linerate"
+    scripts/deb.sh --binary "$stripped" --output "$output" --architecture arm64 --libraries "$libraries" --says "$program"
+    rm -f "$output/debhelper.log"
+    python3 scripts/image.py --binary "$stripped" --output "$output" --sbom "$list" --sysroot "$libraries"
+fi
 if is_wanted static; then
+    triple=x86_64-unknown-linux-musl
     command -v musl-gcc >/dev/null || fail "static: musl-gcc is missing (package musl-tools)"
     if command -v rustup >/dev/null; then rustup target add "$triple"; fi
     # Lines for backtraces are not in it: they are more than the program.

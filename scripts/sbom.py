@@ -1,8 +1,9 @@
 """Writes what a linerate is made of, as CycloneDX 1.5 (JSON): the crates that are linked into the program, with the checksums
-of Cargo.lock; with --program also the packages that its shared libraries are from (dpkg). The same commit and packages give the
+of Cargo.lock; with --program also the packages that its shared libraries are from (dpkg), or with --packages those of a list, a line
+of name, version and architecture each. The same commit and packages give the
 same bytes.
 
-    scripts/sbom.py [--target TRIPLE] [--program FILE] OUTPUT
+    scripts/sbom.py [--target TRIPLE] [--program FILE | --packages LIST] OUTPUT
 """
 
 import argparse
@@ -36,6 +37,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--target", default="x86_64-unknown-linux-gnu")
     parser.add_argument("--program", type=Path)
+    parser.add_argument("--packages", type=Path)
     parser.add_argument("output", type=Path)
     arguments = parser.parse_args()
     command = ["cargo", "tree", "--locked", "--package", "linerate", "--edges", "normal,no-proc-macro", "--target", arguments.target,
@@ -66,7 +68,8 @@ def main():
         purl = f"pkg:deb/debian/{name}@{its_version}?arch={architecture}"
         return {"type": "library", "bom-ref": purl, "name": name, "version": its_version, "purl": purl}
 
-    system = sorted({tuple(each) for each in packages(arguments.program)}) if arguments.program else []
+    listed = [line.split() for line in arguments.packages.read_text().splitlines()] if arguments.packages else []
+    system = sorted({tuple(each) for each in (packages(arguments.program) if arguments.program else listed)})
     own = {"type": "application", "bom-ref": f"pkg:cargo/linerate@{version}", "name": "linerate", "version": version}
     bom = {
         "$schema": "http://cyclonedx.org/schema/bom-1.5.schema.json",

@@ -9,9 +9,8 @@ use support::{
     call,
     memory::{MemoryFiles, Read},
     op,
+    status::BADXDR,
 };
-
-const BADXDR: u32 = 10036;
 
 /// An operation of every kind that takes arguments, in its longest form.
 fn operations() -> Vec<Vec<u8>> {

@@ -7,40 +7,14 @@ use support::{
     CHANNEL, Conversation,
     bytes::{text, u32s, u64s},
     memory::{MemoryFiles, ROOT},
-    op, system,
+    op,
+    status::{
+        ACCESS, ATTRNOTSUPP, BAD_COOKIE, BAD_STATEID, BADCHAR, BADHANDLE, BADNAME, BADXDR, DELAY, EXIST,
+        INVAL, IO, ISDIR, NAMETOOLONG, NO_GRACE, NOENT, NOFILEHANDLE, NOT_SAME, NOTDIR, NOTSUPP, OK,
+        OP_ILLEGAL, OPENMODE, ROFS, SAME, SHARE_DENIED, STALE, SYMLINK, TOOSMALL, WRONG_TYPE, WRONGSEC,
+    },
+    system,
 };
-
-const OK: u32 = 0;
-const NOENT: u32 = 2;
-const IO: u32 = 5;
-const ACCESS: u32 = 13;
-const EXIST: u32 = 17;
-const NOTDIR: u32 = 20;
-const ISDIR: u32 = 21;
-const INVAL: u32 = 22;
-const ROFS: u32 = 30;
-const NAMETOOLONG: u32 = 63;
-const STALE: u32 = 70;
-const BADHANDLE: u32 = 10001;
-const BAD_COOKIE: u32 = 10003;
-const NOTSUPP: u32 = 10004;
-const TOOSMALL: u32 = 10005;
-const DELAY: u32 = 10008;
-const SAME: u32 = 10009;
-const SHARE_DENIED: u32 = 10015;
-const WRONGSEC: u32 = 10016;
-const NOFILEHANDLE: u32 = 10020;
-const BAD_STATEID: u32 = 10025;
-const NOT_SAME: u32 = 10027;
-const SYMLINK: u32 = 10029;
-const ATTRNOTSUPP: u32 = 10032;
-const NO_GRACE: u32 = 10033;
-const BADXDR: u32 = 10036;
-const OPENMODE: u32 = 10038;
-const BADCHAR: u32 = 10040;
-const BADNAME: u32 = 10041;
-const OP_ILLEGAL: u32 = 10044;
-const WRONG_TYPE: u32 = 10083;
 
 fn conversation() -> Conversation {
     with(MemoryFiles::sample())

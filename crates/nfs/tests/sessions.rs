@@ -9,34 +9,15 @@ use support::{
     bytes::{text, u32s, u64s},
     call, create_session, exchange_id,
     memory::MemoryFiles,
-    op, system,
+    op,
+    status::{
+        BADSESSION, BADSLOT, BADXDR, CLID_INUSE, CLIENTID_BUSY, COMPLETE_ALREADY, DELAY, ENCR_ALG_UNSUPP,
+        INVAL, NOENT, NOSPC, NOT_ONLY_OP, NOT_SAME, OK, OP_NOT_IN_SESSION, PERM, REP_TOO_BIG,
+        REP_TOO_BIG_TO_CACHE, REQ_TOO_BIG, SEQ_FALSE_RETRY, SEQ_MISORDERED, SEQUENCE_POS, STALE_CLIENTID,
+        TOO_MANY_OPS, TOOSMALL,
+    },
+    system,
 };
-
-const OK: u32 = 0;
-const NOENT: u32 = 2;
-const INVAL: u32 = 22;
-const NOSPC: u32 = 28;
-const DELAY: u32 = 10008;
-const CLID_INUSE: u32 = 10017;
-const STALE_CLIENTID: u32 = 10022;
-const NOT_SAME: u32 = 10027;
-const BADXDR: u32 = 10036;
-const BADSESSION: u32 = 10052;
-const BADSLOT: u32 = 10053;
-const COMPLETE_ALREADY: u32 = 10054;
-const SEQ_MISORDERED: u32 = 10063;
-const SEQUENCE_POS: u32 = 10064;
-const REQ_TOO_BIG: u32 = 10065;
-const REP_TOO_BIG: u32 = 10066;
-const REP_TOO_BIG_TO_CACHE: u32 = 10067;
-const TOO_MANY_OPS: u32 = 10070;
-const OP_NOT_IN_SESSION: u32 = 10071;
-const CLIENTID_BUSY: u32 = 10074;
-const SEQ_FALSE_RETRY: u32 = 10076;
-const ENCR_ALG_UNSUPP: u32 = 10079;
-const NOT_ONLY_OP: u32 = 10081;
-const TOOSMALL: u32 = 10005;
-const PERM: u32 = 1;
 
 const UPDATE: u32 = 0x4000_0000;
 const CONFIRMED: u32 = 0x8000_0000;

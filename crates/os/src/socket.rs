@@ -258,7 +258,7 @@ pub fn reset_when_closed(socket: &impl AsFd) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::{
         io::Read,
@@ -267,7 +267,7 @@ mod tests {
     };
 
     /// Waits for what the kernel does in its own time.
-    fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         let give_up = Instant::now() + Duration::from_secs(20);
         while !is_so() {
             assert!(Instant::now() < give_up, "it never came: {what}");

@@ -5,6 +5,7 @@
 
 pub(crate) mod bytes;
 pub(crate) mod memory;
+pub(crate) mod status;
 
 use bytes::{Bytes, array, text, u32s, u64s};
 use linerate_nfs::{Client, Evaluated, Limits, Piece, Protocol, Reply, Step, TlsPolicy, Waiting};

@@ -227,22 +227,8 @@ pub(crate) fn tcp_info<const WORDS: usize>(socket: &impl AsFd) -> Option<[u64; W
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::socket::{SocketShape, connect, connect_result, is_readable, listen};
-    use std::{
-        io::Read,
-        net::TcpStream,
-        thread,
-        time::{Duration, Instant},
-    };
-
-    /// Waits for what the kernel does in its own time.
-    fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-        let give_up = Instant::now() + Duration::from_secs(20);
-        while !is_so() {
-            assert!(Instant::now() < give_up, "it never came: {what}");
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
+    use crate::socket::{SocketShape, connect, connect_result, is_readable, listen, tests::until};
+    use std::{io::Read, net::TcpStream, time::Duration};
 
     /// A client that has begun to connect and was not heard of since: with `TCP_DEFER_ACCEPT` the kernel completes a
     /// connection when its first bytes come.

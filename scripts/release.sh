@@ -42,7 +42,7 @@ done
 if is_wanted deb || is_wanted image || is_wanted arm64; then
     cargo build --release --locked --package linerate
     program=$target/release/linerate
-    scripts/sbom.py --program "$program" "$output/linerate-$version.cdx.json"
+    python3 scripts/sbom.py --program "$program" "$output/linerate-$version.cdx.json"
 fi
 if is_wanted deb; then
     scripts/deb.sh --binary "$program" --output "$output"
@@ -59,7 +59,7 @@ if is_wanted arm64; then
         cargo build --release --locked --package linerate --target "$triple"
     libraries=$(scripts/arm64-libraries.sh) || fail "arm64: its C library cannot be had"
     list=$output/linerate-$version-arm64.cdx.json
-    scripts/sbom.py --target "$triple" --packages "$libraries/packages" "$list"
+    python3 scripts/sbom.py --target "$triple" --packages "$libraries/packages" "$list"
     stripped=$target/$triple/release/linerate.stripped
     aarch64-linux-gnu-strip -o "$stripped" "$target/$triple/release/linerate"
     scripts/deb.sh --binary "$stripped" --output "$output" --architecture arm64 --libraries "$libraries" --says "$program"
@@ -72,7 +72,7 @@ if is_wanted static; then
     if command -v rustup >/dev/null; then rustup target add "$triple"; fi
     # Lines for backtraces are not in it: they are more than the program.
     CARGO_PROFILE_RELEASE_DEBUG=0 CC_x86_64_unknown_linux_musl=musl-gcc cargo build --release --locked --package linerate --target "$triple"
-    scripts/sbom.py --target "$triple" "$output/linerate-$version-static.cdx.json"
+    python3 scripts/sbom.py --target "$triple" "$output/linerate-$version-static.cdx.json"
     folder=linerate-$version-x86_64-linux-static
     room=$(mktemp --directory)
     trap 'rm -rf "$room"' EXIT
@@ -93,7 +93,7 @@ if is_wanted freebsd; then
     python=$(scripts/python-environment.sh scripts/freebsd/requirements.txt) || fail "freebsd: zig and cargo-zigbuild cannot be had"
     PATH=$(dirname "$python"):$PATH CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_TARGET_DIR=$target/freebsd/linked \
         cargo zigbuild --release --locked --package linerate --target "$triple"
-    scripts/sbom.py --target "$triple" "$output/linerate-$version-freebsd.cdx.json"
+    python3 scripts/sbom.py --target "$triple" "$output/linerate-$version-freebsd.cdx.json"
     folder=linerate-$version-x86_64-freebsd14
     freebsd_room=$(mktemp --directory)
     mkdir "$freebsd_room/$folder"

@@ -275,8 +275,8 @@ mod tests {
         for cipher in linerate_placement::Cipher::ALL {
             let user = costs.of(linerate_placement::Engine::User, cipher);
             let slope = user.slope_ns_per_byte();
-            // From 100 GB/s to 1 MB/s: an emulated machine among busy ones makes 20.
-            assert!((0.01..1000.0).contains(&slope), "{cipher}: {slope} ns a byte");
+            // Not below 100 GB/s; how slow an emulated machine among busy ones is, nobody knows: 0.5 MB/s was seen.
+            assert!((0.01..100_000.0).contains(&slope), "{cipher}: {slope} ns a byte");
             assert!(user.cost_ns(1 << 20) > user.cost_ns(1 << 10));
         }
         assert!(report(&outcome).contains("AES-128-GCM"));

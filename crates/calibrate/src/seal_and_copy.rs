@@ -87,9 +87,9 @@ mod tests {
         let cpus = processor::allowed().expect("the kernel tells");
         let full = seal_and_copy(Cipher::Aes256Gcm, MAX_PLAINTEXT_BYTES, &cpus[..1]).expect("a CPU");
         let short = seal_and_copy(Cipher::Aes256Gcm, 64, &cpus[..1]).expect("a CPU");
-        // From 100 GB/s to 20 MB/s.
-        assert!((0.01..50.0).contains(&full.seal_ns_per_byte), "{full:?}");
-        assert!((0.001..5.0).contains(&full.copy_ns_per_byte), "{full:?}");
+        // From 100 GB/s to 1 MB/s: an emulated processor makes 13.
+        assert!((0.01..1000.0).contains(&full.seal_ns_per_byte), "{full:?}");
+        assert!((0.001..100.0).contains(&full.copy_ns_per_byte), "{full:?}");
         // Nonce, header and tag for each 64 bytes: several times as much on any processor.
         assert!(short.seal_ns_per_byte > 1.5 * full.seal_ns_per_byte, "{short:?} {full:?}");
     }

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# `make test-aarch64 [ARGS="--package linerate-record"]`: the tests of the crates, and those of kernel TLS, on 64-bit ARM. Debian's cross
-# compiler builds them here; they run in an emulated machine with Debian's kernel and C library for arm64 (guest/README.md). An
-# image of the program serves there, too. What is on the command line chooses packages and tests, as for cargo test. Exits 1 if a test failed, and 77, with the reason, where
-# this machine has not the means.
+# `make test-aarch64 [ARGS="--package linerate-record"]`: the tests of the crates, and those of kernel TLS, on 64-bit ARM. Debian's
+# cross compiler builds them here; they run in an emulated machine with Debian's kernel and C library for arm64 (guest/README.md).
+# An image of the program serves there, too. What is on the command line chooses packages and tests, as for cargo test. Exits 1 if a
+# test failed, and 77, with the reason, where this machine has not the means.
 #
 # Left out unless they are named: what tests the program from outside beside other programs (tests/end-to-end, tests/hostile);
-# xtask, which is for the machine that builds; and what is hours of arithmetic there (fuzz targets, and simulations: linerate-plan, short_of_set_ups).
+# xtask, which is for the machine that builds; and what is hours of arithmetic there (fuzz targets, and simulations: linerate-plan,
+# short_of_set_ups).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/packages.sh build
@@ -63,7 +64,7 @@ for suite in software_nic nfs; do
     if leave_out "$suite"; then echo "SKIPPED: $suite on aarch64: its module and its clients are those of x86-64"; fi
 done
 if [ $# = 0 ]; then
-    leave_out short_of_set_ups
+    leave_out short_of_set_ups || { echo "test-aarch64: there are no tests short_of_set_ups to leave out" >&2 && exit 1; }
 fi
 
 share=$room/results

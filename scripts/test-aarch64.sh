@@ -92,13 +92,13 @@ if [ -d "$GUEST_SHARE/image" ]; then
     tree=$TMPDIR/image
     cp -a "$GUEST_SHARE/image" "$tree"
     head -c 3000001 /dev/urandom >"$tree/srv/file"
-    inside() { chroot --userspec 65532:65532 "$tree" /usr/bin/linerate "$@"; }
-    STATE_DIRECTORY=/var/lib/linerate inside serve /srv --listen 127.0.0.1:8443 --admin 9443 &
+    inside=(chroot --userspec 65532:65532 "$tree" /usr/bin/linerate)
+    STATE_DIRECTORY=/var/lib/linerate "${inside[@]}" serve /srv --listen 127.0.0.1:8443 --admin 9443 &
     for _ in $(seq 100); do
-        if inside load http://127.0.0.1:9443/healthz --requests 1 --connections 1 >/dev/null 2>&1; then break; fi
+        if "${inside[@]}" load http://127.0.0.1:9443/healthz --requests 1 --connections 1 >/dev/null 2>&1; then break; fi
         sleep 0.2
     done
-    said=$(inside load https://127.0.0.1:8443/file --insecure --requests 5 --connections 2 --verify /srv/file) || failed=1
+    said=$("${inside[@]}" load https://127.0.0.1:8443/file --insecure --requests 5 --connections 2 --verify /srv/file) || failed=1
     echo "$said"
     grep -q "every byte is its source" <<<"$said" || { failed=1; echo "FAILED on aarch64: the image"; }
     kill -QUIT $! && wait $! || { failed=1; echo "FAILED on aarch64: the image does not end"; }

@@ -16,6 +16,7 @@ debian_mirror() {
 prepare_apt() {
     local architecture=$1 mirror suite
     shift
+    check_archive
     mirror=$(debian_mirror)
     [ -n "$mirror" ] || skip "apt on this machine knows no Debian archive"
     for suite in "$@"; do echo "$mirror $suite"; done | read_suites "$architecture"
@@ -24,17 +25,22 @@ prepare_apt() {
 
 # prepare_own_apt ARCHITECTURE: the same with all that this host's apt reads, security updates too.
 prepare_own_apt() {
+    check_archive
     # shellcheck disable=SC2016 # apt's variables, not the shell's
     apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(CREATED_BY)' |
         awk '$3 == "Packages" && !seen[$1, $2]++ { print $1, $2 }' | read_suites "$1"
     set_apt_options "$1"
 }
 
+# Whether this is a Debian, whose apt knows where its packages are and whose keys they are signed with.
+check_archive() {
+    grep -qs '^ID=debian' /etc/os-release || skip "the packages are Debian's, and this machine's apt is not set up for its archive"
+    [ -r "$keyring" ] || skip "$keyring is missing (package debian-archive-keyring)"
+}
+
 # read_suites ARCHITECTURE: writes the list of sources from lines of a mirror and a suite.
 read_suites() {
     local mirror suite
-    grep -qs '^ID=debian' /etc/os-release || skip "the packages are Debian's, and this machine's apt is not set up for its archive"
-    [ -r "$keyring" ] || skip "$keyring is missing (package debian-archive-keyring)"
     mkdir -p "$guest_dir"/apt/{lists,cache/archives}/partial "$guest_dir/apt/packages"
     while read -r mirror suite; do
         echo "deb [arch=$1 signed-by=$keyring] $mirror $suite main"

@@ -19,6 +19,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 from pathlib import Path
 
@@ -78,14 +79,13 @@ def stripped(program):
     """The program without symbols, by the objcopy that knows its architecture."""
     name, triple = architecture(program)
     tool = "strip" if name == architecture(Path(sys.executable).resolve())[0] else f"{triple}-strip"
-    output = program.with_suffix(".stripped")
-    try:
-        subprocess.run([tool, "-o", output, program], check=True, capture_output=True)
-        return output.read_bytes()
-    except (OSError, subprocess.CalledProcessError):
-        return program.read_bytes()
-    finally:
-        output.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as room:
+        output = Path(room) / program.name
+        try:
+            subprocess.run([tool, "-o", output, program], check=True, capture_output=True)
+            return output.read_bytes()
+        except (OSError, subprocess.CalledProcessError):
+            return program.read_bytes()
 
 
 def layer(files, seconds):

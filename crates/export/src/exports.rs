@@ -18,8 +18,6 @@ use std::{sync::Arc, time::SystemTime};
 
 /// The export number of the directory that lists exports.
 const TREE: u32 = 0;
-/// What its entries' cookies begin at.
-const COOKIE_SHIFT: u64 = 3;
 
 /// The exports, and what is remembered of their files.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What a client's calls ask of the exports.
 
-use super::{Exports, Object, TREE, Which};
+use super::{Exports, Object, TREE, Which, finding::ticket};
 use crate::{
     OpenFile, Refusal, access::Wish, export::fault_of, file::descriptor_path, handle::Ticket, listing,
     search::join,
@@ -112,8 +112,8 @@ impl FileSystem for Exports {
         }
         let export = &node.export;
         // Where it is now: a directory that was moved has another one above it.
-        let here =
-            self.locate(export, node.place.handle.as_bytes(), &self.ticket_of(node), caller.waiting)?;
+        let said = ticket(node.key, &node.place.ancestors);
+        let here = self.locate(export, node.place.handle.as_bytes(), &said, caller.waiting)?;
         let path = &here.place.path;
         let Some(cut) = path.iter().rposition(|&byte| byte == b'/') else {
             return self.root_of(export, caller.waiting).map(|node| Object(Which::Node(node)));

@@ -7,8 +7,7 @@ use crate::{
     handle::{Key, Ticket},
     memory::Place,
     node::Node,
-    search,
-    search::Whereabouts,
+    search::{self, Whereabouts},
 };
 use linerate_nfs::{Fault, Handle, Waiting};
 use std::sync::Arc;
@@ -70,7 +69,7 @@ impl Exports {
     }
 
     /// The object where it was seen last, if it is there.
-    pub(super) fn at_its_place(
+    fn at_its_place(
         &self,
         export: &Arc<Export>,
         key: &Key,
@@ -111,10 +110,6 @@ impl Exports {
             return Err(Fault::Busy);
         }
         self.node(export, there, path.into(), ancestors.into(), Handle::new(handle))
-    }
-
-    pub(super) fn ticket_of(&self, node: &Node) -> Ticket {
-        Ticket { key: node.key, ancestors: node.place.ancestors.to_vec(), is_whole: true }
     }
 }
 

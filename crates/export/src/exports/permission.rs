@@ -61,7 +61,7 @@ impl Exports {
 
 /// Whether a call may look into an export. For a MOUNT in the clear the connection need not be as good as the files' has to be
 /// ([`Caller::is_mount`]).
-pub(super) fn judge(export: &Export, caller: &Caller<'_>) -> Result<(), Refusal> {
+fn judge(export: &Export, caller: &Caller<'_>) -> Result<(), Refusal> {
     match export.clients().admit(caller.client) {
         Err(Refusal::NoTls | Refusal::NoCertificate) if caller.is_mount && caller.client.tls.is_none() => {
             Ok(())

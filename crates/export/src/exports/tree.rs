@@ -1,8 +1,11 @@
 //! The directory that lists the exports.
 
-use super::{COOKIE_SHIFT, Exports};
+use super::Exports;
 use crate::Export;
 use linerate_nfs::{Attributes, Caller, Device, Entry, FileSystemId, Kind, Listing, ListingRequest};
+
+/// What the cookies of its entries begin at.
+const COOKIE_SHIFT: u64 = 3;
 
 impl Exports {
     pub(super) fn tree_attributes(&self) -> Attributes {

@@ -60,11 +60,10 @@ if is_wanted arm64; then
     libraries=$(scripts/arm64-libraries.sh) || fail "arm64: its C library cannot be had"
     list=$output/linerate-$version-arm64.cdx.json
     python3 scripts/sbom.py --target "$triple" --packages "$libraries/packages" "$list"
-    stripped=$target/$triple/release/linerate.stripped
-    aarch64-linux-gnu-strip -o "$stripped" "$target/$triple/release/linerate"
-    scripts/deb.sh --binary "$stripped" --output "$output" --architecture arm64 --libraries "$libraries" --says "$program"
+    program_arm64=$target/$triple/release/linerate
+    scripts/deb.sh --binary "$program_arm64" --output "$output" --architecture arm64 --libraries "$libraries" --says "$program"
     rm -f "$output/debhelper.log"
-    python3 scripts/image.py --binary "$stripped" --output "$output" --sbom "$list" --sysroot "$libraries"
+    python3 scripts/image.py --binary "$program_arm64" --output "$output" --sbom "$list" --sysroot "$libraries"
 fi
 if is_wanted static; then
     triple=x86_64-unknown-linux-musl

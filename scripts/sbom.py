@@ -1,7 +1,6 @@
 """Writes what a linerate is made of, as CycloneDX 1.5 (JSON): the crates that are linked into the program, with the checksums
 of Cargo.lock; with --program also the packages that its shared libraries are from (dpkg), or with --packages those of a list, a line
-of name, version and architecture each. The same commit and packages give the
-same bytes.
+of name, version and architecture each. The same commit and packages give the same bytes.
 
     scripts/sbom.py [--target TRIPLE] [--program FILE | --packages LIST] OUTPUT
 """
@@ -36,8 +35,9 @@ def main():
     """From Cargo's resolution to the list."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--target", default="x86_64-unknown-linux-gnu")
-    parser.add_argument("--program", type=Path)
-    parser.add_argument("--packages", type=Path)
+    libraries = parser.add_mutually_exclusive_group()
+    libraries.add_argument("--program", type=Path)
+    libraries.add_argument("--packages", type=Path)
     parser.add_argument("output", type=Path)
     arguments = parser.parse_args()
     command = ["cargo", "tree", "--locked", "--package", "linerate", "--edges", "normal,no-proc-macro", "--target", arguments.target,

@@ -75,9 +75,9 @@ if [ $# = 0 ]; then
     # The image's tree, as podman would lay it out.
     libraries=$(scripts/arm64-libraries.sh)
     read -r archive _ < <(python3 scripts/image.py --binary "$room/$triple/debug/linerate" --output "$room/image" --sysroot "$libraries")
-    mkdir "$room/results/image"
+    mkdir "$share/image"
     layer=$(tar --list --verbose --file "$archive" --wildcards 'blobs/sha256/*' | sort --numeric-sort --reverse --key 3 | awk 'NR == 1 { print $NF }')
-    tar --extract --to-stdout --file "$archive" "$layer" | tar --extract --gzip --directory "$room/results/image"
+    tar --extract --to-stdout --file "$archive" "$layer" | tar --extract --gzip --directory "$share/image"
 fi
 # shellcheck disable=SC2016 # the guest's own
 in_guest='

@@ -2,7 +2,7 @@
 //! kept between two of them.
 
 use crate::export::fault_of;
-use linerate_nfs::{Entry, Fault, Listing, ListingRequest};
+use linerate_nfs::{Entry, Fault, Kind, Listing, ListingRequest};
 use linerate_os::entries::Entries;
 use rustix::{
     fd::{AsFd, OwnedFd},
@@ -80,7 +80,22 @@ pub(crate) fn list(directory: &OwnedFd, request: ListingRequest) -> Result<Listi
             name: name.to_vec(),
             cookie: entry.next_entry_cookie().wrapping_add(COOKIE_SHIFT),
             number: entry.ino(),
+            kind: kind_of(entry.file_type()),
         });
+    }
+}
+
+/// What can be said of an entry without asking for it. Nothing of a directory: something may be mounted there, or it may be a
+/// subvolume, and then it is not shown (INV-EXPORT-1).
+fn kind_of(told: FileType) -> Option<Kind> {
+    match told {
+        FileType::RegularFile => Some(Kind::File),
+        FileType::Symlink => Some(Kind::SymbolicLink),
+        FileType::Fifo => Some(Kind::Pipe),
+        FileType::Socket => Some(Kind::Socket),
+        FileType::CharacterDevice => Some(Kind::CharacterDevice),
+        FileType::BlockDevice => Some(Kind::BlockDevice),
+        FileType::Directory | FileType::Unknown => None,
     }
 }
 
@@ -88,7 +103,11 @@ pub(crate) fn list(directory: &OwnedFd, request: ListingRequest) -> Result<Listi
 mod tests {
     use super::*;
     use rustix::fs::{Mode, OFlags, open};
-    use std::{collections::BTreeSet, fs, path::Path};
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        fs,
+        path::Path,
+    };
 
     fn opened(path: &Path) -> OwnedFd {
         open(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap()
@@ -127,6 +146,25 @@ mod tests {
             assert_eq!(told.len(), kept.len(), "none twice");
             assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), kept, "none left out");
         }
+    }
+
+    #[test]
+    fn kinds_are_told_but_for_directories() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("file"), "").unwrap();
+        fs::create_dir(directory.path().join("folder")).unwrap();
+        std::os::unix::fs::symlink("nowhere", directory.path().join("link")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(directory.path().join("socket")).unwrap();
+        let told = list(&opened(directory.path()), request(0, 10)).unwrap();
+        let told: BTreeMap<_, _> = told.entries.into_iter().map(|entry| (entry.name, entry.kind)).collect();
+        let expected = [
+            ("file", Some(Kind::File)),
+            ("folder", None),
+            ("link", Some(Kind::SymbolicLink)),
+            ("socket", Some(Kind::Socket)),
+        ];
+        let expected = expected.map(|(name, kind)| (name.as_bytes().to_vec(), kind));
+        assert_eq!(told, BTreeMap::from(expected));
     }
 
     #[test]

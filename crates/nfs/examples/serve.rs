@@ -166,6 +166,7 @@ impl FileSystem for Directory {
                 name: entry.file_name().into_vec(),
                 cookie: index as u64 + 3,
                 number: entry.ino(),
+                kind: None,
             })
             .collect();
         let is_end = entries.last().is_none_or(|last| last.cookie == all.len() as u64 + 2);

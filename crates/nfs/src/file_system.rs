@@ -1,6 +1,6 @@
 //! What the protocol asks of the files that it serves.
 
-use crate::{Attributes, Caller, Handle, Name, Space};
+use crate::{Attributes, Caller, Handle, Kind, Name, Space};
 use std::error::Error;
 use std::fmt;
 
@@ -203,6 +203,9 @@ pub struct Entry {
     pub cookie: u64,
     /// The object's number ([`Attributes::mounted_on_number`]), as `readdir` has it.
     pub number: u64,
+    /// What the object is, if the directory tells it. [`FileSystem::describe`] is asked otherwise, which may find that the entry is
+    /// not to be shown. Linux' client asks for it with every name since 6.8.
+    pub kind: Option<Kind>,
 }
 
 /// Why a file system does not do what it was asked to.

@@ -391,6 +391,43 @@ fn an_entry_that_cannot_be_told_does_not_hide_the_others() {
     assert_eq!(conversation.operations(&on(&[b"pipe"], on_a_file)).status, NOTDIR);
 }
 
+/// Linux' client asks for type, rdattr_error and mounted_on_fileid of names that it was asked to list.
+#[test]
+fn what_a_directory_tells_of_its_entries_is_not_looked_up() {
+    let mut files = MemoryFiles::sample();
+    files.tells_kinds = true;
+    let broken: Vec<_> = (1..=6).filter(|object| *object != 3).collect();
+    for &object in &broken {
+        files.break_object(object, Fault::Failed);
+    }
+    let mut conversation = with(files);
+    let operation = read_directory(0, 0, 0, 4096, &[1 << 11 | 1 << 1, 1 << 23]);
+    let answer = conversation.operations(&[code(op::PUTROOTFH), operation]);
+    assert_eq!(answer.status, OK);
+    let mut results = answer.behind_sequence();
+    results.take(16 + 8);
+    for (name, object, kind) in
+        [(b"file".as_slice(), 1, Some(1)), (b"folder", 2, None), (b"link", 4, Some(5)), (b"pipe", 5, Some(7))]
+    {
+        assert_eq!((results.u32(), results.u64() > 2, results.text()), (1, true, name));
+        let told = match kind {
+            Some(kind) => {
+                assert_eq!((results.u32(), results.u32(), results.u32()), (2, 1 << 11 | 1 << 1, 1 << 23));
+                [u32s(&[kind, 0]), u64s(&[object + 100])].concat()
+            }
+            // A directory is looked up, and this one cannot be told.
+            None => {
+                assert_eq!((results.u32(), results.u32()), (1, 1 << 11));
+                u32s(&[IO])
+            }
+        };
+        assert_eq!(results.text(), told, "{name:?}");
+    }
+    // The size is in no directory.
+    let operation = read_directory(0, 0, 0, 4096, &[1 << 4 | 1 << 1]);
+    assert_eq!(conversation.operations(&[code(op::PUTROOTFH), operation]).status, IO);
+}
+
 #[test]
 fn names_that_no_client_can_take_are_not_shown() {
     let mut files = MemoryFiles::default();

@@ -41,6 +41,7 @@ impl Exports {
                 name: export.name().as_bytes().to_vec(),
                 cookie: cookie(export),
                 number: export.mounted_on_number(),
+                kind: None,
             })
             .collect();
         Listing { verifier: [0; 8], entries, is_end: following.next().is_none() }

@@ -83,7 +83,7 @@ impl<F: FileSystem> Evaluation<'_, F> {
             }
             let object = if cookie == ITSELF { directory.clone() } else { self.parent(directory)? };
             let number = self.files.attributes(self.caller, &object)?.number;
-            let entry = Entry { name: name.to_vec(), cookie, number };
+            let entry = Entry { name: name.to_vec(), cookie, number, kind: None };
             let described = if is_plus { self.if_described(&object)? } else { None };
             if !self.entry(&entry, described, room, is_plus)? {
                 return Ok(false);

@@ -1,7 +1,9 @@
 //! Attributes as version 4 has them (RFC 8881 section 5).
 
 use super::{set::AttributeSet, status::Stop};
-use crate::{Attributes, Caller, FileSystem, Handle, Kind, NAME_LIMIT_BYTES, Space, Time, limits::Limits};
+use crate::{
+    Attributes, Caller, Entry, FileSystem, Handle, Kind, NAME_LIMIT_BYTES, Space, Time, limits::Limits,
+};
 use linerate_rpc::xdr::Writer;
 
 pub(super) const SUPPORTED_ATTRIBUTES: u8 = 0;
@@ -227,21 +229,31 @@ pub(super) fn write_error(status: super::status::Status, writer: &mut Writer) {
     writer.u32(status.number());
 }
 
-/// Writes what a listing knows of an entry without looking it up.
-pub(super) fn write_listed(wanted: AttributeSet, number: u64, writer: &mut Writer) {
-    let told = wanted.and(LISTED);
-    told.write(writer);
-    writer.u32(if told.has(READ_ERROR) { 4 } else { 0 } + if told.has(MOUNTED_ON_NUMBER) { 8 } else { 0 });
-    if told.has(READ_ERROR) {
+/// Writes what is wanted of an entry, if a listing knows it without looking the entry up. Whether it does.
+pub(super) fn write_listed(wanted: AttributeSet, entry: &Entry, writer: &mut Writer) -> bool {
+    let kind = entry.kind.filter(|_| wanted.has(TYPE));
+    if !wanted.without(LISTED).is_empty() || wanted.has(TYPE) && kind.is_none() {
+        return false;
+    }
+    wanted.write(writer);
+    let has_error = wanted.has(READ_ERROR);
+    let number = wanted.has(MOUNTED_ON_NUMBER).then_some(entry.number);
+    writer.u32(4 * u32::from(kind.is_some()) + 4 * u32::from(has_error) + 8 * u32::from(number.is_some()));
+    // In the order of their numbers (RFC 8881 section 3.3.9).
+    if let Some(kind) = kind {
+        writer.u32(kind_number(kind));
+    }
+    if has_error {
         writer.u32(0);
     }
-    if told.has(MOUNTED_ON_NUMBER) {
+    if let Some(number) = number {
         writer.u64(number);
     }
+    true
 }
 
-/// What a listing knows of an entry without looking it up.
-pub(super) const LISTED: AttributeSet = AttributeSet::of(&[READ_ERROR, MOUNTED_ON_NUMBER]);
+/// What a listing may know of an entry without looking it up.
+pub(super) const LISTED: AttributeSet = AttributeSet::of(&[TYPE, READ_ERROR, MOUNTED_ON_NUMBER]);
 
 /// `nfs_ftype4`, whose first seven numbers are `ftype3`'s.
 pub(crate) const fn kind_number(kind: Kind) -> u32 {

@@ -14,10 +14,11 @@ use linerate_rpc::xdr::Writer;
 const RESERVED_COOKIES: std::ops::RangeInclusive<u64> = 1..=2;
 /// A READDIR's result without an entry: verifier, no entry follows, whether that is the end.
 const LISTING_BYTES: usize = 16;
-/// The least that an entry takes: that it follows, its cookie, a name of one byte, no attributes.
-const ENTRY_LEAST_BYTES: usize = 4 + 8 + 8 + 8;
-/// What an entry takes with attributes: roughly, for how many are asked of the file system at a time.
+/// What an entry takes: roughly, for how many are asked of the file system at a time.
 const ENTRY_USUAL_BYTES: usize = 200;
+/// The same of one that the listing knows all about: that it follows, its cookie, a name of up to twelve bytes, kind, error and
+/// number.
+const ENTRY_LISTED_BYTES: usize = 4 + 8 + 16 + 12 + 4 + 16;
 /// The most entries that are asked of the file system at a time.
 const ENTRIES_LIMIT: usize = 4096;
 
@@ -63,8 +64,8 @@ impl<F: FileSystem> Evaluation<'_, F> {
         let most_bytes = u64::from(most_bytes).min(self.room_bytes()).min(self.limits.reply_bytes.into());
         let most_bytes = usize::try_from(most_bytes).unwrap_or(usize::MAX);
         let room_bytes = most_bytes.checked_sub(LISTING_BYTES).ok_or(Status::TooSmall)?;
-        let is_looked_up = !wanted.without(LISTED).is_empty();
-        let usual_bytes = if is_looked_up { ENTRY_USUAL_BYTES } else { ENTRY_LEAST_BYTES };
+        let is_listed = wanted.without(LISTED).is_empty();
+        let usual_bytes = if is_listed { ENTRY_LISTED_BYTES } else { ENTRY_USUAL_BYTES };
         let limit_entries = (room_bytes / usual_bytes).clamp(1, ENTRIES_LIMIT);
         let request = ListingRequest { after, verifier, limit_entries };
         let listing = match self.files.list(self.caller, directory, request) {
@@ -77,7 +78,6 @@ impl<F: FileSystem> Evaluation<'_, F> {
             limits: self.limits,
             directory,
             wanted,
-            is_looked_up,
             writer: Writer::default(),
             room_bytes,
             // Zero is no limit.
@@ -114,7 +114,6 @@ struct Page<'a, F: FileSystem> {
     limits: &'a crate::limits::Limits,
     directory: &'a F::Object,
     wanted: AttributeSet,
-    is_looked_up: bool,
     writer: Writer,
     room_bytes: usize,
     /// What names and cookies may still take, as the client would have it (`dircount`).
@@ -149,8 +148,7 @@ impl<F: FileSystem> Page<'_, F> {
 
     /// Writes an entry's attributes. `false`, if it has gone meanwhile.
     fn attributes(&mut self, entry: &Entry, name: Name<'_>) -> Result<bool, Stop> {
-        if !self.is_looked_up {
-            write_listed(self.wanted, entry.number, &mut self.writer);
+        if write_listed(self.wanted, entry, &mut self.writer) {
             return Ok(true);
         }
         let before = self.writer.length_bytes();

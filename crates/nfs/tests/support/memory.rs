@@ -21,6 +21,17 @@ enum Content {
     Pipe,
 }
 
+impl Content {
+    fn described(&self) -> (Kind, usize) {
+        match self {
+            Self::Directory(entries) => (Kind::Directory, entries.len()),
+            Self::File(content) => (Kind::File, content.len()),
+            Self::Link(text) => (Kind::SymbolicLink, text.len()),
+            Self::Pipe => (Kind::Pipe, 0),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Node {
     parent: Object,
@@ -36,6 +47,8 @@ pub(crate) struct MemoryFiles {
     pub(crate) waited: Cell<u32>,
     /// Nothing is in the kernel's caches.
     pub(crate) is_cold: Cell<bool>,
+    /// Directories tell what their entries are, but for directories.
+    pub(crate) tells_kinds: bool,
     /// Cookies belong to this.
     pub(crate) verifier: [u8; 8],
     pub(crate) handle_bytes: usize,
@@ -50,6 +63,7 @@ impl Default for MemoryFiles {
             nodes: vec![root],
             waited: Cell::new(0),
             is_cold: Cell::new(false),
+            tells_kinds: false,
             verifier: [0; 8],
             handle_bytes: 8,
         }
@@ -144,12 +158,7 @@ impl FileSystem for MemoryFiles {
     }
 
     fn attributes(&self, caller: &Caller<'_>, object: &Object) -> Result<Attributes, Fault> {
-        let (kind, size) = match &self.node(caller, *object)?.content {
-            Content::Directory(entries) => (Kind::Directory, entries.len()),
-            Content::File(content) => (Kind::File, content.len()),
-            Content::Link(text) => (Kind::SymbolicLink, text.len()),
-            Content::Pipe => (Kind::Pipe, 0),
-        };
+        let (kind, size) = self.node(caller, *object)?.content.described();
         Ok(Attributes {
             kind,
             mode: 0o644,
@@ -228,6 +237,8 @@ impl FileSystem for MemoryFiles {
                 name: name.clone(),
                 cookie: place as u64 + 3,
                 number: *object as u64 + 100,
+                kind: Some(self.nodes[*object].content.described().0)
+                    .filter(|kind| self.tells_kinds && *kind != Kind::Directory),
             })
             .collect();
         let is_end = first + shown.len() >= entries.len();

@@ -16,9 +16,8 @@ mkdir -p "$room"
 locked=()
 if [ "${CI:-}" = true ]; then locked=(--locked); fi
 
-if ! rustup target list --installed 2>/dev/null | grep --quiet --line-regexp "$triple" &&
-    ! rustup target add "$triple" >"$room/rustup.log" 2>&1; then
-    echo "SKIPPED: FreeBSD: Rust's library for $triple is not installed and cannot be had; log: $room/rustup.log"
+if ! scripts/rust-target.sh "$triple"; then
+    echo "SKIPPED: FreeBSD: Rust's library for $triple cannot be had (above)"
     exit 77
 fi
 

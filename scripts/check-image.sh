@@ -62,23 +62,9 @@ read -r again digest_again < <(python3 scripts/image.py --binary "$room/linerate
 cmp "$archive" "$again" || fault "the same program was packed twice, into two different images"
 [ "$digest" = "$digest_again" ] || fault "two digests: $digest, $digest_again"
 
-# Every part is what its digest says, and the tree holds the program, its libraries, and no program beside it.
-mkdir "$room/layout" "$room/tree"
-tar --extract --file "$archive" --directory "$room/layout"
-for blob in "$room"/layout/blobs/sha256/*; do
-    [ "$(sha256sum "$blob" | cut -d ' ' -f 1)" = "${blob##*/}" ] || fault "$blob is not what its digest says"
-done
-python3 - "$room/layout" >"$room/layer" <<'END'
-import json, pathlib, sys
-layout = pathlib.Path(sys.argv[1])
-blob = lambda described: layout / "blobs" / described["digest"].replace(":", "/")
-manifest = json.loads(blob(json.loads((layout / "index.json").read_text())["manifests"][0]).read_text())
-configuration = json.loads(blob(manifest["config"]).read_text())["config"]
-assert configuration["User"] == "65532:65532", configuration
-assert configuration["StopSignal"] == "SIGQUIT", configuration
-print(blob(manifest["layers"][0]))
-END
-tar --extract --gzip --file "$(cat "$room/layer")" --directory "$room/tree"
+# The tree holds the program, its libraries, and no program beside it.
+mkdir "$room/tree"
+python3 scripts/image-tree.py "$archive" "$room/tree" || fault "the image is not what it says"
 if find "$room/tree" -type f -perm /111 -not -path '*/usr/bin/linerate' -not -name '*.so*' | grep .; then
     fault "there are programs beside linerate"
 fi

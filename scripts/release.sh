@@ -54,7 +54,7 @@ fi
 if is_wanted arm64; then
     triple=aarch64-unknown-linux-gnu
     command -v aarch64-linux-gnu-gcc >/dev/null || fail "arm64: the cross compiler is missing (scripts/packages.sh aarch64)"
-    if command -v rustup >/dev/null; then rustup target add "$triple"; fi
+    scripts/rust-target.sh "$triple" || fail "arm64: Rust cannot build for $triple (above)"
     CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
         cargo build --release --locked --package linerate --target "$triple"
     libraries=$(scripts/arm64-libraries.sh) || fail "arm64: its C library cannot be had"
@@ -68,7 +68,7 @@ fi
 if is_wanted static; then
     triple=x86_64-unknown-linux-musl
     command -v musl-gcc >/dev/null || fail "static: musl-gcc is missing (package musl-tools)"
-    if command -v rustup >/dev/null; then rustup target add "$triple"; fi
+    scripts/rust-target.sh "$triple" || fail "static: Rust cannot build for $triple (above)"
     # Lines for backtraces are not in it: they are more than the program.
     CARGO_PROFILE_RELEASE_DEBUG=0 CC_x86_64_unknown_linux_musl=musl-gcc cargo build --release --locked --package linerate --target "$triple"
     python3 scripts/sbom.py --target "$triple" "$output/linerate-$version-static.cdx.json"
@@ -88,7 +88,7 @@ if is_wanted static; then
 fi
 if is_wanted freebsd; then
     triple=x86_64-unknown-freebsd
-    if command -v rustup >/dev/null; then rustup target add "$triple"; fi
+    scripts/rust-target.sh "$triple" || fail "freebsd: Rust cannot build for $triple (above)"
     python=$(scripts/python-environment.sh scripts/freebsd/requirements.txt) || fail "freebsd: zig and cargo-zigbuild cannot be had"
     PATH=$(dirname "$python"):$PATH CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_TARGET_DIR=$target/freebsd/linked \
         cargo zigbuild --release --locked --package linerate --target "$triple"

@@ -24,10 +24,7 @@ skip() {
     exit 77
 }
 command -v aarch64-linux-gnu-gcc >/dev/null || skip "its compiler is not installed (package gcc-aarch64-linux-gnu)"
-if ! rustup target list --installed 2>/dev/null | grep --quiet --line-regexp "$triple" &&
-    ! rustup target add "$triple" >"$room/rustup.log" 2>&1; then
-    skip "Rust's library for $triple is not installed and cannot be had; log: $room/rustup.log"
-fi
+scripts/rust-target.sh "$triple" || skip "Rust's library for $triple cannot be had (above)"
 export LINERATE_GUEST_MACHINE=aarch64
 status=0
 guest/setup || status=$?
@@ -72,12 +69,10 @@ rm -rf "$share"
 mkdir -p "$share"
 cp "$notes" "$share/programs"
 if [ $# = 0 ]; then
-    # The image's tree, as podman would lay it out.
     libraries=$(scripts/arm64-libraries.sh)
     read -r archive _ < <(python3 scripts/image.py --binary "$room/$triple/debug/linerate" --output "$room/image" --sysroot "$libraries")
     mkdir "$share/image"
-    layer=$(tar --list --verbose --file "$archive" --wildcards 'blobs/sha256/*' | sort --numeric-sort --reverse --key 3 | awk 'NR == 1 { print $NF }')
-    tar --extract --to-stdout --file "$archive" "$layer" | tar --extract --gzip --directory "$share/image"
+    python3 scripts/image-tree.py "$archive" "$share/image"
 fi
 # shellcheck disable=SC2016 # the guest's own
 in_guest='

@@ -30,12 +30,17 @@ impl<K: Eq + Hash + Clone, V: Clone> Generations<K, V> {
     }
 
     fn get(&mut self, key: &K) -> Option<V> {
+        self.look_at(key, V::clone)
+    }
+
+    fn look_at<R>(&mut self, key: &K, look: impl FnOnce(&V) -> R) -> Option<R> {
         if let Some(value) = self.young.get(key) {
-            return Some(value.clone());
+            return Some(look(value));
         }
         let value = self.old.remove(key)?;
-        self.insert(key.clone(), value.clone());
-        Some(value)
+        let seen = look(&value);
+        self.insert(key.clone(), value);
+        Some(seen)
     }
 
     /// Returns what is forgotten by it, for the caller to drop where that delays nobody.
@@ -77,6 +82,12 @@ impl Places {
 
     pub(crate) fn get(&self, key: &Key) -> Option<Place> {
         locked(&self.0).get(key)
+    }
+
+    /// The handle of an object that is remembered as the entry `name` of `directory`.
+    pub(crate) fn handle_of_entry(&self, key: &Key, directory: &Node, name: &[u8]) -> Option<Handle> {
+        let handle = |place: &Place| directory.has_at(name, place).then_some(place.handle);
+        locked(&self.0).look_at(key, handle).flatten()
     }
 
     pub(crate) fn put(&self, key: Key, place: Place) {

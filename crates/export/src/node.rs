@@ -68,9 +68,21 @@ impl Node {
 
     /// The tags of the directories above what is in it.
     pub(crate) fn ancestors_of_entries(&self) -> Arc<[u16]> {
-        if self.is_root() {
-            return Arc::new([]);
-        }
-        self.place.ancestors.iter().copied().chain([ancestor_tag(self.key.inode)]).collect()
+        self.tags_above_entries().collect()
+    }
+
+    fn tags_above_entries(&self) -> impl Iterator<Item = u16> {
+        let own = (!self.is_root()).then(|| ancestor_tag(self.key.inode));
+        self.place.ancestors.iter().copied().chain(own)
+    }
+
+    /// Whether `place` is that of the entry `name`.
+    pub(crate) fn has_at(&self, name: &[u8], place: &Place) -> bool {
+        let above = &self.place.path;
+        let rest = place.path.strip_prefix(&**above).and_then(|rest| match above.is_empty() {
+            true => Some(rest),
+            false => rest.strip_prefix(b"/"),
+        });
+        rest == Some(name) && place.ancestors.iter().copied().eq(self.tags_above_entries())
     }
 }

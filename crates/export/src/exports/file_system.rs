@@ -91,11 +91,17 @@ impl FileSystem for Exports {
             self.permit_search(caller, above)?;
             let found = export.describe(above.descriptor(), name).map_err(|fault| self.counted(fault))?;
             if let Some(facts) = found {
-                let path = join(&above.place.path, name.as_bytes());
-                let place =
-                    self.place(export.key(&facts), path.into(), above.ancestors_of_entries(), None)?;
+                let (key, name) = (export.key(&facts), name.as_bytes());
+                // Of thousands of entries that are listed again nothing is to be put together.
+                let handle = match self.places.handle_of_entry(&key, above, name) {
+                    Some(handle) => handle,
+                    None => {
+                        let path = join(&above.place.path, name);
+                        self.place(key, path.into(), above.ancestors_of_entries(), None)?.handle
+                    }
+                };
                 let attributes = facts.attributes(export.file_system_id(), facts.inode);
-                return Ok(Described { attributes, handle: place.handle });
+                return Ok(Described { attributes, handle });
             }
         }
         let object = self.look_up(caller, directory, name)?;

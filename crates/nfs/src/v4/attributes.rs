@@ -193,8 +193,8 @@ impl Known<'_> {
             MOST_WRITTEN => writer.u64((self.limits.call_bytes / 2).into()),
             MODE => writer.u32(attributes.mode & MODE_BITS),
             LINKS => writer.u32(attributes.links),
-            OWNER => writer.opaque(attributes.user.to_string().as_bytes()),
-            OWNER_GROUP => writer.opaque(attributes.group.to_string().as_bytes()),
+            OWNER => decimal(attributes.user, writer),
+            OWNER_GROUP => decimal(attributes.group, writer),
             DEVICE => {
                 writer.u32(attributes.device.major);
                 writer.u32(attributes.device.minor);
@@ -213,6 +213,21 @@ impl Known<'_> {
             _ => {}
         }
     }
+}
+
+/// A user's or group's number as a string of digits (RFC 8881 section 5.9). Without memory of its own: a listing has thousands.
+fn decimal(mut number: u32, writer: &mut Writer) {
+    let mut digits = [0; 10];
+    let mut first = digits.len();
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+        first -= 1;
+        if number == 0 {
+            break;
+        }
+    }
+    writer.opaque(digits.get(first..).unwrap_or_default());
 }
 
 /// The largest length of a file that Linux has.
@@ -272,4 +287,19 @@ pub(crate) const fn kind_number(kind: Kind) -> u32 {
 fn time(time: Time, writer: &mut Writer) {
     writer.i64(time.seconds);
     writer.u32(time.nanoseconds);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_users_are_told_in_digits() {
+        for number in [0, 9, 10, 1000, 65_534, u32::MAX] {
+            let (mut told, mut expected) = (Writer::default(), Writer::default());
+            decimal(number, &mut told);
+            expected.opaque(number.to_string().as_bytes());
+            assert_eq!(told.as_bytes(), expected.as_bytes());
+        }
+    }
 }

@@ -10,6 +10,7 @@
 #   make hostile [ARGS="logs disks --ipv4"]              fault programs beside nginx, the long form: docs/RELIABILITY.md
 #   make conformance TLSFUZZER=DIR [ONLY='test-tls13-key*'] [FAMILY=6]   tlsfuzzer's scripts, from a checkout of it
 #   make pynfs PYNFS=DIR [PYTHON=python3]                 pynfs' tests of NFS, from a checkout of it that was built
+#   make cthon CTHON=DIR                                 the Connectathon tests of NFS that need no writing, from a checkout of them
 #   make careful                                           crates/os and record under AddressSanitizer (nightly Rust)
 #   make mutants [PACKAGE=record] [ARGS="--file nonce.rs"]   change a crate place by place: does a test notice?
 #   make readme-figures [ROUNDS=5] [EACH=1] [CACHE=DIR]     README's table, measured and written anew, in a quiet quarter of an hour
@@ -18,10 +19,10 @@
 #   make release [ARGS="deb image"]                        what is published of it, into target/dist
 #   make SETUP=no ...                                      never install a system package, only name it
 
-.PHONY: serve test test-all guest-test test-aarch64 nic fuzz hostile conformance pynfs careful mutants readme-figures report version release
+.PHONY: serve test test-all guest-test test-aarch64 nic fuzz hostile conformance pynfs cthon careful mutants readme-figures report version release
 .DEFAULT_GOAL := test
 
-export DIR TARGET TIME SETUP EXPERIMENT TLSFUZZER PYNFS PYTHON ONLY FAMILY PACKAGE ROUNDS EACH CACHE VERSION
+export DIR TARGET TIME SETUP EXPERIMENT TLSFUZZER PYNFS CTHON PYTHON ONLY FAMILY PACKAGE ROUNDS EACH CACHE VERSION
 
 serve:
 	@scripts/serve.sh $(ARGS)
@@ -59,6 +60,9 @@ conformance:
 
 pynfs:
 	@scripts/pynfs.sh
+
+cthon:
+	@scripts/cthon.sh
 
 readme-figures:
 	@scripts/readme-figures.sh

@@ -30,16 +30,21 @@ fn limit(server: &Server, open_files: u64) {
     limit_open_files_of(server.pid(), open_files).unwrap();
 }
 
-/// Asks for a small file on a connection of its own. False if it is refused instead; either comes at once.
-fn is_served(fixture: &Fixture, transport: Transport) -> bool {
+/// What is answered to a request for a small file on a connection of its own: nothing if it is refused. Either comes at once.
+fn answer(fixture: &Fixture, transport: Transport) -> Vec<u8> {
     let session = (transport == Transport::Tls)
         .then(|| ClientConnection::new(fixture.trust(), "localhost".try_into().unwrap()).unwrap());
     let stream = TcpStream::connect(fixture.address(transport)).unwrap();
     let mut connection = Connection::over(stream, session);
     if connection.try_send(get("/small", "Connection: close\r\n").as_bytes()).is_err() {
-        return false;
+        return Vec::new();
     }
-    let (answer, _) = connection.end();
+    connection.end().0
+}
+
+/// Whether such a request is served instead of refused.
+fn is_served(fixture: &Fixture, transport: Transport) -> bool {
+    let answer = answer(fixture, transport);
     assert!(answer.is_empty() || answer.ends_with(b"\r\n\r\nsmall"), "{}", String::from_utf8_lossy(&answer));
     !answer.is_empty()
 }
@@ -100,7 +105,19 @@ fn the_admin_page_answers_below_a_limit_that_was_lowered() {
         // Others want descriptors all the time.
         let clients = Transport::ALL.map(|transport| {
             let fixture = &fixture;
-            scope.spawn(move || (0..4).filter(|_| is_served(fixture, transport)).count())
+            // One that got the last descriptor is told that there is none for its file.
+            scope.spawn(move || {
+                for _ in 0..4 {
+                    let answer = answer(fixture, transport);
+                    assert!(
+                        answer.is_empty()
+                            || answer.ends_with(b"\r\n\r\nsmall")
+                            || answer.starts_with(b"HTTP/1.1 503 "),
+                        "{}",
+                        String::from_utf8_lossy(&answer)
+                    );
+                }
+            })
         });
         while !clients.iter().all(|client| client.is_finished()) {
             assert!(fixture.server.metric("linerate_workers", "") > 0.0);

@@ -20,12 +20,7 @@ guest/setup || status=$?
 if [ "$status" = 77 ]; then skip "the guest cannot be set up (above)"; fi
 [ "$status" = 0 ] || exit "$status"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-if [ -z "${LINERATE:-}" ]; then
-    scripts/rust.sh
-    export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
-    cargo build --package linerate
-    LINERATE=$target/debug/linerate
-fi
+LINERATE=$(scripts/built-server.sh)
 
 room=$target/conformance/cthon
 rm -rf "$room"

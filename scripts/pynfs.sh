@@ -19,12 +19,7 @@ if ! "$python" -c 'import ply'; then
     exit 77
 fi
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-if [ -z "${LINERATE:-}" ]; then
-    scripts/rust.sh
-    export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
-    cargo build --package linerate
-    LINERATE=$target/debug/linerate
-fi
+LINERATE=$(scripts/built-server.sh)
 
 # pynfs knows no other port.
 address=127.77.0.1

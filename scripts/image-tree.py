@@ -10,28 +10,23 @@ import tarfile
 
 def main(path, folder):
     with tarfile.open(path) as archive:
+        parts = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}
+    for name, content in parts.items():
+        if name.startswith("blobs/sha256/") and hashlib.sha256(content).hexdigest() != name.rpartition("/")[2]:
+            sys.exit(f"{name} is not what its digest says")
 
-        def part(named):
-            content = archive.extractfile(named).read()
-            if "sha256/" in named and hashlib.sha256(content).hexdigest() != named.rpartition("/")[2]:
-                sys.exit(f"{named} is not what its digest says")
-            return content
+    def described(by):
+        return parts["blobs/" + by["digest"].replace(":", "/")]
 
-        def described(by):
-            return part("blobs/" + by["digest"].replace(":", "/"))
-
-        for name in archive.getnames():
-            if name.startswith("blobs/") and archive.getmember(name).isfile():
-                part(name)
-        manifest = json.loads(described(json.loads(part("index.json"))["manifests"][0]))
-        configuration = json.loads(described(manifest["config"]))["config"]
-        if (configuration["User"], configuration["StopSignal"]) != ("65532:65532", "SIGQUIT"):
-            sys.exit(f"its user or the signal that ends it is another: {configuration}")
-        for layer in manifest["layers"]:
-            with tarfile.open(fileobj=io.BytesIO(described(layer)), mode="r:gz") as files:
-                # Newer versions leave out by default what a check looks for, as bits that change the user.
-                whole = {"filter": "fully_trusted"} if hasattr(tarfile, "fully_trusted_filter") else {}
-                files.extractall(folder, **whole)
+    manifest = json.loads(described(json.loads(parts["index.json"])["manifests"][0]))
+    configuration = json.loads(described(manifest["config"]))["config"]
+    if (configuration["User"], configuration["StopSignal"]) != ("65532:65532", "SIGQUIT"):
+        sys.exit(f"its user or the signal that ends it is another: {configuration}")
+    for layer in manifest["layers"]:
+        with tarfile.open(fileobj=io.BytesIO(described(layer)), mode="r:gz") as files:
+            # Newer versions leave out by default what a check looks for, as bits that change the user.
+            whole = {"filter": "fully_trusted"} if hasattr(tarfile, "fully_trusted_filter") else {}
+            files.extractall(folder, **whole)
 
 
 main(*sys.argv[1:])

@@ -178,13 +178,18 @@ fn send(socket: &TcpStream, content: &[u8], threads: usize, batches: u64) -> Res
                         turn.pass(batch);
                         sent?;
                     }
-                    let used = usage::current_thread()?;
-                    Ok::<_, Failure>(used.user_s + used.system_s)
+                    used_s()
                 })
             })
             .collect();
         all.into_iter().map(|one| one.join().map_err(|_| "a sender has panicked")?).sum()
     })
+}
+
+/// CPU time of this thread, in seconds.
+fn used_s() -> Result<f64, Failure> {
+    let used = usage::current_thread()?;
+    Ok(used.user_s + used.system_s)
 }
 
 fn layout() -> Layout {
@@ -233,8 +238,7 @@ fn discard(receiver: TcpStream) -> Result<f64, Failure> {
             Err(error) => return Err(error.into()),
         }
     }
-    let used = usage::current_thread()?;
-    Ok(used.user_s + used.system_s)
+    used_s()
 }
 
 /// Opens what comes. CPU time in seconds.
@@ -249,6 +253,5 @@ fn open(mut receiver: TcpStream) -> Result<f64, Failure> {
             std::hint::black_box(opener.open(record)?);
         }
     }
-    let used = usage::current_thread()?;
-    Ok(used.user_s + used.system_s)
+    used_s()
 }
